@@ -1,0 +1,111 @@
+// Broker: the place where jobs live, as a worker or a client sees it. The seam that every adapter implements.
+//
+// Calls take batches and return at once; the completion runs on a thread of the broker when the broker has confirmed.
+// A completion must not block and must not call back into the broker synchronously waiting for it (see bide/wait.h for
+// a blocking face). All methods are safe to call from any thread.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bide/job.h"
+#include "bide/lease.h"
+#include "bide/result.h"
+
+namespace bide {
+
+template <class T>
+using Completion = std::function<void(Result<T>)>;
+
+struct Enqueued {
+  JobId id;
+  bool existed = false;  // A job with this id was there already; nothing was written.
+};
+
+struct Extended {
+  bool lost = false;              // Not ours any more: stop, the outcome would be refused.
+  bool cancel_requested = false;  // Somebody cancelled the job: stop soon.
+};
+
+struct Pressure {
+  enum class Level : std::uint8_t { kOk, kHigh, kBlocked };
+  Level level = Level::kOk;
+  std::string reason = {};  // Empty when ok.
+  Milliseconds retry_after{0};
+};
+
+// What a broker can do. The conformance suite and the tools ask this, never the broker's name.
+struct Capabilities {
+  bool inspect = true;            // find, list, count.
+  bool cancel = true;
+  bool reschedule = true;
+  bool unique_keys = true;
+  bool idempotent_ids = true;     // The same id enqueued twice is one job.
+  bool priorities = true;
+  bool pause = true;
+  bool results = true;
+  bool expiry = true;
+  bool dead_set = true;
+  bool atomic_effects = true;     // Effects and outcome in one step; otherwise effects first.
+  bool final_settle = true;       // After a confirmed settle the job never starts again.
+  bool audit = true;
+  bool virtual_time = false;      // Its clock can be moved by the test kit.
+  std::string why_not = {};       // One line for people about what is missing.
+};
+
+struct QueueShare {
+  std::string name;
+  int weight = 1;  // Jobs are taken from several queues in proportion to their weights.
+};
+
+struct SubscribeOptions {
+  std::vector<QueueShare> queues = {{"default", 1}};
+  int credit = 64;                 // At most so many leases unsettled.
+  Milliseconds lease{15'000};      // Lost when not extended for so long.
+  std::string worker = {};         // Shown by explain and the dashboard.
+  bool outlives_process = false;   // The worker is in another process: its leases survive a restart of the broker.
+};
+
+// Ends the subscription when destroyed: no lease arrives afterwards; leases already out stay valid.
+class Subscription {
+ public:
+  virtual ~Subscription() = default;
+  // At most so many unsettled from now on. 0 pauses the flow.
+  virtual void set_credit(int credit) = 0;
+};
+
+// Runs on a thread of the broker; must not block.
+using LeaseSink = std::function<void(std::vector<Lease>)>;
+
+class Broker {
+ public:
+  virtual ~Broker() = default;
+
+  // Each job that succeeds is durable and will run at least once. One result for each job, in order.
+  //
+  // kInvalidArgument: see Limits. kAlreadyExists: a live job holds the unique key. kOverloaded, kDiskFull: nothing was
+  // written. kUnavailable: not confirmed; with an id of your own the job can be enqueued again without harm.
+  virtual void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) = 0;
+
+  // The attempt is counted and written down before its lease is handed to the sink.
+  virtual Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) = 0;
+
+  // Keeps leases alive for another lease time, but not past the job's time limit. One answer for each, in order.
+  virtual void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) = 0;
+
+  // Durable when it succeeds; settling again with the same token succeeds again while the broker remembers it.
+  // One status for each, in order.
+  //
+  // kLeaseLost: the token is stale. kNotFound: there is no such job. kInvalidArgument: an effect is not valid; nothing
+  // of that settlement was written.
+  virtual void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) = 0;
+
+  virtual Pressure pressure() const = 0;
+  virtual Capabilities capabilities() const = 0;
+};
+
+}  // namespace bide

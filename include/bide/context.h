@@ -1,0 +1,114 @@
+// Context: what a handler knows about the attempt it is running, and what it can say besides its outcome.
+//
+//   worker.handle("import", [](const bide::Job& job, bide::Context& context) -> bide::Outcome {
+//     for (auto& row : rows(job.body)) {
+//       if (context.stop_token().stop_requested()) return bide::retry_after(0s, "stopped half-way");
+//       context.enqueue("index", row);                 // Real only together with the outcome of this job.
+//     }
+//     context.set_result("1000 rows");
+//     return bide::Done{};
+//   });
+//
+// A handler returns nothing, or an Outcome: Done, retry_after, retry_at, dead. Throwing a std::exception is a failure
+// with its text; throwing anything else is a failure too. After a failure the job's retry policy decides.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bide/body.h"
+#include "bide/enqueue_options.h"
+#include "bide/lease.h"
+#include "bide/result.h"
+
+namespace bide {
+
+namespace worker {
+class Attempt;
+class AttemptRunner;
+}  // namespace worker
+
+// Again after a wait chosen by the handler. The attempt counts as failed: when none are left the job is dead.
+RetryAt retry_after(Milliseconds wait, std::string why = "the handler asked for a retry");
+RetryAt retry_at(Time time, std::string why = "the handler asked for a retry");
+// Never again by itself: to the dead set, as rejected, for a human to look at.
+Dead dead(std::string why);
+
+// Lives as long as its handler runs. Only stop_token(), deadline(), lease_lost(), cancel_requested(), stopping() and
+// keep_alive() may be called from other threads than the handler's.
+class Context {
+ public:
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Job& job() const { return lease_.job; }
+  std::uint32_t attempt() const { return lease_.attempt; }  // Counted from 1.
+  const AttemptCounts& counts() const { return lease_.counts; }  // How earlier attempts ended.
+  const std::vector<AttemptError>& history() const { return lease_.history; }
+  Time due() const { return lease_.due; }
+
+  // When the time limit is reached. From then on the attempt is timed out, whatever the handler still does.
+  std::chrono::steady_clock::time_point deadline() const;
+
+  // Asked to stop when the time limit is reached, the lease is lost, the job is cancelled, or the worker stops and
+  // its grace time nears its end. Callbacks on it run on a thread of the worker: keep them short.
+  std::stop_token stop_token() const;
+  bool lease_lost() const;         // Another attempt may be running: the outcome will be refused.
+  bool cancel_requested() const;   // Somebody cancelled the job.
+  bool stopping() const;           // The worker takes no more jobs; this one may still finish.
+
+  // The worker keeps the lease alive by itself. This asks for it now, and says whether it is worth going on.
+  bool keep_alive();
+
+  // Effects: they become real together with the outcome, or not at all. Effects of an attempt that fails are dropped,
+  // except those of an explicit retry_after, retry_at or dead.
+  //
+  // kInvalidArgument: the message names the field; nothing was noted.
+  Result<JobId> enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options = {});
+  template <TypedBody T>
+  Result<JobId> enqueue(std::string_view kind, const T& body, const EnqueueOptions& options = {}) {
+    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    Job job = make_job(kind, BodyCodec<T>::encode(body), options);
+    if (options.content_type.empty()) job.content_type = BodyCodec<T>::kContentType;
+    return enqueue(std::move(job));
+  }
+  Result<JobId> enqueue(Job job);
+
+  // Kept with the job for a while once it is done. At most Limits::kBodyBytes: with more the attempt fails.
+  void set_result(std::string_view result, std::string_view content_type = "application/octet-stream");
+  template <TypedBody T>
+  void set_result(const T& result) {
+    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    set_result(BodyCodec<T>::encode(result), BodyCodec<T>::kContentType);
+  }
+
+  // The body of the next attempt, if there is one: a state machine goes on where it stopped. It is written with the
+  // outcome, when the handler throws as when it asks for a retry; it is not when the process dies or the attempt
+  // is timed out.
+  void save_body(std::string_view body);
+  template <TypedBody T>
+  void save_body(const T& body) {
+    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    save_body(std::string_view(BodyCodec<T>::encode(body)));
+  }
+
+ private:
+  friend class worker::AttemptRunner;
+  Context(const Lease& lease, worker::Attempt& attempt) : lease_(lease), attempt_(attempt) {}
+
+  const Lease& lease_;
+  worker::Attempt& attempt_;
+  std::vector<Job> effects_ = {};
+  std::string result_ = {};
+  std::string result_content_type_ = {};
+  std::optional<std::string> saved_body_ = {};
+};
+
+}  // namespace bide

@@ -1,0 +1,31 @@
+// EnqueueOptions: what can be said about a job besides its kind and its body. Every field has a default:
+//
+//   client.enqueue("resize", png, {.queue = "images", .delay = 5min});
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bide/job.h"
+
+namespace bide {
+
+struct EnqueueOptions {
+  std::string queue = "default";
+  Milliseconds delay{0};                // Counted from acceptance, by the broker's clock.
+  std::optional<Time> due = {};         // Or a time of the wall clock. Giving both is an error.
+  std::optional<Time> expires = {};     // Not started by then: dead, as expired.
+  Milliseconds time_limit{30 * 60 * 1000};  // For one attempt.
+  int priority = 0;                     // -100 to 100; higher runs first.
+  RetryPolicy retry = {};
+  std::string unique_key = {};          // Not empty: at most one live job with this key.
+  JobId id = {};                        // Given: enqueuing it again is harmless.
+  std::string content_type = {};        // Empty: what the body's type says, otherwise application/octet-stream.
+  Headers headers = {};
+};
+
+Job make_job(std::string_view kind, std::string body, const EnqueueOptions& options);
+
+}  // namespace bide

@@ -1,0 +1,103 @@
+// Inspector: looking around in a broker, and putting things right by hand. Like Broker, it completes asynchronously.
+// What a broker cannot do it answers with kUnsupported and the reason.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bide/broker.h"
+
+namespace bide {
+
+struct JobInfo {
+  Job job;  // Without the body once it is done.
+  JobState state = JobState::kScheduled;
+  Time due;
+  std::uint32_t attempts = 0;  // Started so far.
+  AttemptCounts counts;
+  std::vector<AttemptError> history;
+
+  std::string worker = {};                  // Running: who has it.
+  std::optional<Time> finished;             // Done or dead: since when.
+  std::optional<DeadReason> dead_reason;
+  std::string note = {};                    // Why it was returned, if it was.
+  std::string result = {};                  // Done, while kept.
+  std::string result_content_type = {};
+};
+
+struct QueueInfo {
+  std::string name;
+  bool paused = false;
+  std::uint64_t scheduled = 0;
+  std::uint64_t ready = 0;
+  std::uint64_t running = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t done = 0;              // Still remembered.
+  std::optional<Time> oldest_ready;    // When the longest waiting ready job was due.
+  int workers = 0;                     // Subscriptions that take from it.
+};
+
+// Empty fields match everything.
+struct JobFilter {
+  std::vector<JobState> states = {};
+  std::string queue = {};
+  std::string kind = {};
+  std::string error = {};              // Contained in the newest error text.
+  std::optional<Time> since = {};      // Dead or done: finished at or after; others: due at or after.
+  std::optional<Time> until = {};
+};
+
+struct JobPage {
+  std::vector<JobInfo> jobs;  // Dead and done: newest first. Others: next due first.
+  std::string next = {};      // Empty: that was all. Otherwise the cursor of the next page.
+};
+
+struct ReplayOptions {
+  bool keep_attempts = false;  // Keep the old counters: the budget is not fresh.
+  Milliseconds delay{0};
+};
+
+// The one reason why a job is not running, or what it is doing.
+struct Explanation {
+  std::string code;  // Stable: "scheduled", "paused", "no_worker", "behind", "credit", "running", "dead", "done" ...
+  std::string text;  // One sentence, for people.
+};
+
+struct AuditReport {
+  std::uint64_t accepted = 0;
+  std::uint64_t done = 0;
+  std::uint64_t removed = 0;  // Cancelled, deleted, purged, or forgotten by retention while dead.
+  std::uint64_t live = 0;     // Scheduled, ready, running or dead.
+  std::map<std::string, std::uint64_t> details;  // By state and by reason of removal.
+  std::vector<std::string> problems;             // Empty: every accepted job is in exactly one place.
+  bool ok() const { return problems.empty(); }
+};
+
+class Inspector {
+ public:
+  virtual ~Inspector() = default;
+
+  virtual void queues(Completion<std::vector<QueueInfo>> done) = 0;
+  virtual void find(JobId id, Completion<JobInfo> done) = 0;
+  virtual void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) = 0;
+  virtual void explain(JobId id, Completion<Explanation> done) = 0;
+  virtual void audit(Completion<AuditReport> done) = 0;
+
+  // Completes when the job is done or dead, with what became of it. kNotFound also when it is removed meanwhile.
+  virtual void watch(JobId id, Completion<JobInfo> done) = 0;
+
+  // Takes jobs out of scheduled, ready or dead; a running attempt is told to stop at its next extend.
+  virtual void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) = 0;
+  virtual void reschedule(JobId id, Time due, Completion<void> done) = 0;
+  virtual void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) = 0;
+
+  virtual void pause(std::string queue, bool paused, Completion<void> done) = 0;
+  // Removes every scheduled and ready job of the queue; how many.
+  virtual void purge(std::string queue, Completion<std::uint64_t> done) = 0;
+};
+
+}  // namespace bide

@@ -1,0 +1,86 @@
+// Job: what is to be run, and under which rules. Everything a user says about a job is here; what becomes of it is in
+// JobInfo (bide/inspector.h) and, while it runs, in Lease (bide/lease.h).
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bide/job_id.h"
+#include "bide/retry_policy.h"
+
+namespace bide {
+
+using Milliseconds = std::chrono::milliseconds;
+using Time = std::chrono::sys_time<Milliseconds>;  // Wall clock.
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct Job {
+  JobId id = {};                  // Nil: the broker gives one. Given: enqueuing it again is harmless.
+  std::string kind = {};          // Chooses the handler. Required.
+  std::string queue = "default";  // [A-Za-z0-9_-][A-Za-z0-9_.:-]*, at most 128 bytes; kinds likewise.
+  std::string body = {};
+  std::string content_type = "application/octet-stream";
+  Headers headers = {};
+
+  Milliseconds delay{0};            // Counted from acceptance, by elapsed time: a stepped clock does not change it.
+  std::optional<Time> due = {};     // Or a time of the wall clock. Giving both is an error.
+  std::optional<Time> expires = {};  // Not started by then: dead, as expired.
+  Milliseconds time_limit{30 * 60 * 1000};  // For one attempt, however alive its worker is.
+
+  int priority = 0;  // -100 to 100; higher runs first.
+  RetryPolicy retry = {};
+  std::string unique_key = {};  // Not empty: at most one live job with this key.
+};
+
+struct Limits {
+  static constexpr std::size_t kNameBytes = 128;
+  static constexpr std::size_t kUniqueKeyBytes = 512;
+  static constexpr std::size_t kHeaderBytes = 16 * 1024;  // All names and values together.
+  static constexpr std::size_t kBodyBytes = 16 * 1024 * 1024;
+  static constexpr std::size_t kErrorBytes = 1024;  // Longer error texts are cut.
+  static constexpr std::size_t kHistory = 10;       // Errors kept for a job, newest last.
+  static constexpr std::chrono::hours kDelay{24 * 365 * 100};
+};
+
+enum class JobState : std::uint8_t { kScheduled, kReady, kRunning, kDone, kDead };
+
+// Attempts by how they ended, other than well. Attempts that were returned are not counted anywhere.
+struct AttemptCounts {
+  std::uint32_t failed = 0;
+  std::uint32_t timed_out = 0;
+  std::uint32_t lost = 0;     // The lease ran out: the worker fell silent.
+  std::uint32_t crashed = 0;  // The process died during the attempt.
+
+  std::uint32_t total() const { return failed + timed_out + lost + crashed; }
+  friend bool operator==(const AttemptCounts&, const AttemptCounts&) = default;
+};
+
+enum class Fault : std::uint8_t { kFailed, kTimedOut, kLost, kCrashed };
+
+struct AttemptError {
+  std::uint32_t attempt = 0;
+  Time at;
+  Fault fault = Fault::kFailed;
+  std::string text;
+
+  friend bool operator==(const AttemptError&, const AttemptError&) = default;
+};
+
+enum class DeadReason : std::uint8_t {
+  kExhausted,  // No attempts left.
+  kRejected,   // The handler said so.
+  kExpired,    // Not started in time.
+  kPoison,     // Killed its worker too often.
+};
+
+std::string_view to_string(JobState state);
+std::string_view to_string(Fault fault);
+std::string_view to_string(DeadReason reason);
+
+}  // namespace bide

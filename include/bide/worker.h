@@ -1,0 +1,208 @@
+// Worker: takes leases from a broker, runs handlers, settles what they came to.
+//
+//   #include <bide/bide.h>
+//   #include <bide/json.h>
+//   using namespace std::chrono_literals;
+//
+//   struct Resize { std::string file; int width; };
+//   NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Resize, file, width)
+//
+//   int main() {
+//     auto client = bide::Client::open("bide:./data").value();
+//
+//     bide::Worker worker(client, {.queues = {{"images", 3}, "mail"}, .concurrency = 8});
+//
+//     worker.handle<Resize>("resize", [](const Resize& job, bide::Context& context) {
+//       shrink(job.file, job.width, context.stop_token());     // throw: retry. return: done.
+//       context.enqueue("notify", job.file, {.delay = 10s}).value();
+//     });
+//     worker.handle("notify", [](const bide::Job& job) -> bide::Outcome {
+//       if (!valid(job.body)) return bide::dead("no such address");
+//       if (!server_up()) return bide::retry_after(30s, "mail server is down");
+//       return bide::Done{};
+//     });
+//
+//     return worker.run();  // Until SIGTERM or SIGINT; then finishes or returns what it holds.
+//   }
+//
+// Leases are short, and one thread keeps all of them alive: a worker that dies is noticed within `lease`, however long
+// its handlers may run. The time limit of a job is separate: a handler past it is told to stop, its attempt is settled
+// as timed out and its late outcome is dropped. C++ cannot end a thread, so the thread is replaced; when
+// `abandoned_threads` handlers have not come back the worker takes no more jobs until one does, and says so.
+//
+// Outcomes are settled in batches; a handler's thread is free as soon as the handler returns. A kind without a handler
+// is given back uncharged, and reported once.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bide/body.h"
+#include "bide/client.h"
+#include "bide/context.h"
+#include "bide/middleware.h"
+
+namespace bide {
+
+namespace testing {
+class Kit;
+}
+namespace worker {
+struct WorkerState;
+}
+
+// A queue to take from. Jobs are taken from several in proportion to their weights.
+struct WorkerQueue {
+  WorkerQueue(const char* queue_name, int queue_weight = 1) : name(queue_name), weight(queue_weight) {}
+  WorkerQueue(std::string queue_name, int queue_weight = 1) : name(std::move(queue_name)), weight(queue_weight) {}
+
+  std::string name;
+  int weight;
+};
+
+struct WorkerOptions {
+  std::vector<WorkerQueue> queues = {"default"};
+  int concurrency = 0;  // Handlers at once, each on a thread of its own. 0: one for each core.
+  // Jobs held at most: running, waiting for a thread, and not yet confirmed. 0: as many as the handlers go through in
+  // a moment, so that short ones are fetched ahead and long ones are left to other workers.
+  int credit = 0;
+  Milliseconds lease{15'000};              // From 1 s.
+  Milliseconds grace{25'000};              // From the signal to the end of run().
+  int abandoned_threads = 8;               // See above.
+  Milliseconds unknown_kind_wait{10'000};  // How long a job of an unknown kind is left alone.
+  std::string name = {};                   // Shown by explain. Empty: host and process id.
+};
+
+// What an attempt came to, for hooks.
+struct Finished {
+  const Job& job;
+  std::uint32_t attempt;
+  const Outcome& outcome;
+  std::chrono::nanoseconds took;
+};
+
+struct WorkerStats {
+  std::uint64_t started = 0;          // Attempts begun.
+  std::uint64_t done = 0;             // Confirmed by the broker, as the next three.
+  std::uint64_t retried = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t returned = 0;
+  std::uint64_t timed_out = 0;        // Handlers past their limit.
+  std::uint64_t lease_lost = 0;       // Outcomes refused, or given up, because the lease was gone.
+  std::uint64_t settle_retries = 0;   // Outcomes sent again because the broker did not confirm.
+  int running = 0;
+  int waiting = 0;                    // Leased, not started.
+  int abandoned = 0;                  // Threads whose handlers have not come back.
+};
+
+// Set up by one thread, before start() or run(). stop(), stats() and the destructor may come from any.
+class Worker {
+ public:
+  explicit Worker(Client client, WorkerOptions options = {});
+  ~Worker();  // Stops, if it is running.
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // A handler may take (const Job&, Context&), (const Job&), (body, Context&), (body) with the body as std::string_view
+  // or const std::string&, (Context&) or nothing; it returns void, Outcome, or one of Outcome's members. It is called
+  // from several threads at once. Two handlers for one kind are a mistake that start() reports.
+  template <class F>
+  void handle(std::string kind, F handler) {
+    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
+      return call(handler, context.job(), context);
+    });
+  }
+
+  // A handler that takes (const Body&, Context&) or (const Body&). A job whose body cannot be decoded is dead, with the
+  // decoder's words: trying again would not help.
+  template <class Body, class F>
+  void handle(std::string kind, F handler) {
+    static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
+      return decode_and_call<Body>(handler, context);
+    });
+  }
+
+  void use(Middleware middleware);
+
+  // Hooks run on the worker's threads, beside one another, before the broker has confirmed; they must not throw.
+  void on_outcome(std::function<void(const Finished&)> hook);
+  void on_dead(std::function<void(const Finished&)> hook);  // Only deaths that this worker decided.
+  // What a human should know: unknown kinds, abandoned threads, a broker that does not answer. Without a hook the line
+  // goes to stderr.
+  void on_problem(std::function<void(std::string_view line)> hook);
+
+  // Works until SIGTERM or SIGINT, or until another thread calls stop(). Then, in three phases: takes no more, lets
+  // handlers finish within the grace time, returns the rest without charging an attempt. A second signal cuts the
+  // grace time short. 0 after an orderly stop; when it could not start, the reason goes to on_problem and the exit code
+  // is one of sysexits: 69 for the broker, 78 for a mistake in the setup.
+  int run();
+
+  // The same in the background, for programs with a main loop of their own.
+  //
+  // kInvalidArgument: a mistake in the options or handlers. Otherwise what the broker says.
+  Status start();
+  // Returns when everything is settled or returned, at the latest after the grace time.
+  void stop();
+  // Makes a stop that is under way, or the next one, cut the grace time short. Safe from any thread.
+  void hurry();
+
+  WorkerStats stats() const;
+
+ private:
+  friend class testing::Kit;
+
+  template <class>
+  static constexpr bool kNever = false;
+
+  template <class F, class... Args>
+  static Outcome outcome_of(F& handler, Args&&... args) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, Args...>>) {
+      handler(std::forward<Args>(args)...);
+      return Done{.result = {}, .content_type = {}};
+    } else {
+      return Outcome(handler(std::forward<Args>(args)...));
+    }
+  }
+
+  template <class F>
+  static Outcome call(F& handler, const Job& job, Context& context) {
+    const std::string& body = job.body;
+    if constexpr (std::is_invocable_v<F&, const Job&, Context&>) return outcome_of(handler, job, context);
+    else if constexpr (std::is_invocable_v<F&, const std::string&, Context&>) return outcome_of(handler, body, context);
+    else if constexpr (std::is_invocable_v<F&, const Job&>) return outcome_of(handler, job);
+    else if constexpr (std::is_invocable_v<F&, const std::string&>) return outcome_of(handler, body);
+    else if constexpr (std::is_invocable_v<F&, Context&>) return outcome_of(handler, context);
+    else if constexpr (std::is_invocable_v<F&>) return outcome_of(handler);
+    else static_assert(kNever<F>, "a handler takes (const Job&, Context&), (body, Context&), or less");
+  }
+
+  template <class Body, class F>
+  static Outcome decode_and_call(F& handler, Context& context) {
+    std::optional<Body> body;
+    try {
+      body.emplace(BodyCodec<Body>::decode(context.job().body));
+    } catch (const std::exception& error) {
+      return dead("the body cannot be decoded: " + std::string(error.what()));
+    }
+    const Body& decoded = *body;
+    if constexpr (std::is_invocable_v<F&, const Body&, Context&>) return outcome_of(handler, decoded, context);
+    else return outcome_of(handler, decoded);
+  }
+
+  void add_handler(std::string kind, Handler handler);
+
+  std::unique_ptr<worker::WorkerState> state_;
+};
+
+}  // namespace bide

@@ -1,0 +1,177 @@
+#include "brokers/open_broker.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/did_you_mean.h"
+#include "core/duration.h"
+#include "core/quote.h"
+#include "engine/engine.h"
+#include "engine/options.h"
+
+namespace bide::brokers {
+
+namespace {
+
+using engine::Durability;
+using engine::Engine;
+using engine::EngineOptions;
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// %XX, so that a path may hold a question mark.
+Result<std::string> unescape(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      plain += text[i];
+      continue;
+    }
+    const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) return invalid("invalid URL: % is not followed by two hexadecimal digits");
+    plain += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return plain;
+}
+
+// What may follow the directory of an embedded store as name=value.
+
+Status set_durability(EngineOptions& options, std::string_view value) {
+  if (value == "fsync") options.durability = Durability::kFsync;
+  else if (value == "os") options.durability = Durability::kOs;
+  else if (value == "none") options.durability = Durability::kNone;
+  else return invalid("invalid durability " + core::quoted(value) + "; allowed is fsync, os or none");
+  return {};
+}
+
+template <Milliseconds EngineOptions::*field>
+Status set_duration(EngineOptions& options, std::string_view value) {
+  Result<Milliseconds> duration = core::parse_duration(value);
+  if (!duration) return duration.error();
+  options.*field = *duration;
+  return {};
+}
+
+template <std::uint64_t EngineOptions::*field>
+Status set_number(EngineOptions& options, std::string_view value) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    return invalid("invalid number " + core::quoted(value) + "; allowed are whole numbers from 0");
+  }
+  options.*field = number;
+  return {};
+}
+
+struct Setting {
+  std::string_view name;
+  Status (*set)(EngineOptions&, std::string_view);
+};
+
+constexpr std::array kSettings = {
+    Setting{"durability", set_durability},
+    Setting{"result_retention", set_duration<&EngineOptions::result_retention>},
+    Setting{"done_limit", set_number<&EngineOptions::done_limit>},
+    Setting{"dead_retention", set_duration<&EngineOptions::dead_retention>},
+    Setting{"max_jobs", set_number<&EngineOptions::max_jobs>},
+};
+
+Status apply_setting(EngineOptions& options, std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('='));
+  const auto known = std::find_if(kSettings.begin(), kSettings.end(), [&](const Setting& s) { return s.name == name; });
+  if (known == kSettings.end()) {
+    std::vector<std::string_view> names;
+    std::string list;
+    for (const Setting& setting : kSettings) {
+      names.push_back(setting.name);
+      list += (list.empty() ? "" : ", ") + std::string(setting.name);
+    }
+    return invalid("unknown setting " + core::quoted(name) + " in the URL; known are " + list +
+                   core::did_you_mean(name, names));
+  }
+  Result<std::string> value = unescape(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
+  if (!value) return value.error();
+  if (Status set = known->set(options, *value); !set) {
+    return Error{set.error().code, std::string(name) + ": " + set.error().message};
+  }
+  return {};
+}
+
+// rest = directory [ "?" setting { "&" setting } ]
+Result<OpenedBroker> open_engine(std::string_view rest) {
+  const std::size_t question = rest.find('?');
+  Result<std::string> directory = unescape(rest.substr(0, question));
+  if (!directory) return directory.error();
+  if (directory->empty()) return invalid("the URL names no directory; an example is bide:./data");
+
+  EngineOptions options;
+  options.directory = std::move(*directory);
+  std::string_view settings = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
+  while (!settings.empty()) {
+    const std::size_t end = std::min(settings.find('&'), settings.size());
+    if (Status applied = apply_setting(options, settings.substr(0, end)); !applied) return applied.error();
+    settings.remove_prefix(std::min(end + 1, settings.size()));
+  }
+  auto opened = Engine::open(std::move(options));
+  if (!opened) return opened.error();
+  const std::shared_ptr<Engine> shared = std::move(*opened);
+  return OpenedBroker{shared, shared};
+}
+
+Result<OpenedBroker> not_built_in(std::string_view) {
+  return Error{ErrorCode::kUnsupported, "this broker is not built in yet; built in is bide:DIRECTORY"};
+}
+
+struct Scheme {
+  std::string_view name;
+  Result<OpenedBroker> (*open)(std::string_view rest);
+};
+
+constexpr std::array kSchemes = {
+    Scheme{"bide", open_engine},      Scheme{"amqp", not_built_in},  Scheme{"amqps", not_built_in},
+    Scheme{"redis", not_built_in},    Scheme{"rediss", not_built_in}, Scheme{"postgres", not_built_in},
+    Scheme{"mysql", not_built_in},    Scheme{"http", not_built_in},  Scheme{"https", not_built_in},
+};
+
+}  // namespace
+
+Result<OpenedBroker> open_broker(std::string_view url) {
+  const std::size_t colon = url.find(':');
+  // Only the scheme is ever repeated: behind it may be a password.
+  const std::string_view name = colon == std::string_view::npos ? std::string_view() : url.substr(0, colon);
+  for (const Scheme& scheme : kSchemes) {
+    if (scheme.name != name) continue;
+    Result<OpenedBroker> opened = scheme.open(url.substr(colon + 1));
+    if (!opened && opened.error().code == ErrorCode::kUnsupported) {
+      return Error{ErrorCode::kUnsupported, std::string(name) + ": " + opened.error().message};
+    }
+    return opened;
+  }
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const Scheme& scheme : kSchemes) {
+    names.push_back(scheme.name);
+    list += (list.empty() ? "" : ", ") + std::string(scheme.name);
+  }
+  if (colon == std::string_view::npos) {
+    return invalid("a broker's URL begins with a scheme and a colon, such as bide:./data; known schemes are " + list);
+  }
+  return invalid("unknown scheme " + core::quoted(name) + " in the broker's URL; known are " + list +
+                 core::did_you_mean(name, names));
+}
+
+}  // namespace bide::brokers

@@ -1,0 +1,23 @@
+// open_broker: from a URL to the broker it names. The one place that knows every kind of broker.
+
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "bide/broker.h"
+#include "bide/inspector.h"
+#include "bide/result.h"
+
+namespace bide::brokers {
+
+struct OpenedBroker {
+  std::shared_ptr<Broker> broker;
+  std::shared_ptr<Inspector> inspector;
+};
+
+// kInvalidArgument: the URL names no broker, or a setting is wrong; the message lists what is known.
+// kUnsupported: a broker that is not built in. Otherwise what the broker says. A password is never repeated.
+Result<OpenedBroker> open_broker(std::string_view url);
+
+}  // namespace bide::brokers

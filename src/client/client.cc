@@ -1,0 +1,178 @@
+#include "bide/client.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "bide/wait.h"
+#include "brokers/open_broker.h"
+
+namespace bide {
+
+namespace {
+
+Error closed() { return {ErrorCode::kInvalidArgument, "the client is closed"}; }
+
+// One result of a batch of one.
+Result<JobId> only(Result<std::vector<Result<Enqueued>>> answer) {
+  if (!answer) return answer.error();
+  if (answer->size() != 1) return Error{ErrorCode::kUnavailable, "the broker answered too little"};
+  if (!answer->front()) return answer->front().error();
+  return answer->front()->id;
+}
+
+}  // namespace
+
+Job make_job(std::string_view kind, std::string body, const EnqueueOptions& options) {
+  Job job;
+  job.id = options.id;
+  job.kind = kind;
+  job.queue = options.queue;
+  job.body = std::move(body);
+  if (!options.content_type.empty()) job.content_type = options.content_type;
+  job.headers = options.headers;
+  job.delay = options.delay;
+  job.due = options.due;
+  job.expires = options.expires;
+  job.time_limit = options.time_limit;
+  job.priority = options.priority;
+  job.retry = options.retry;
+  job.unique_key = options.unique_key;
+  return job;
+}
+
+struct Client::State {
+  mutable std::mutex mutex;  // Guards everything below.
+  std::shared_ptr<Broker> broker;
+  std::shared_ptr<Inspector> inspector;
+};
+
+Result<Client> Client::open(std::string_view url) {
+  auto opened = brokers::open_broker(url);
+  if (!opened) return opened.error();
+  return Client(std::move(opened->broker), std::move(opened->inspector));
+}
+
+Client::Client(std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector)
+    : state_(std::make_shared<State>()) {
+  state_->broker = std::move(broker);
+  state_->inspector = std::move(inspector);
+}
+
+std::shared_ptr<Broker> Client::shared_broker() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->broker;
+}
+
+Result<JobId> Client::enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options) {
+  return enqueue_job(make_job(kind, std::string(body), options));
+}
+
+Result<JobId> Client::enqueue_job(Job job) {
+  const std::shared_ptr<Broker> broker = shared_broker();
+  if (!broker) return closed();
+  std::vector<Job> jobs;
+  jobs.push_back(std::move(job));
+  return only(wait<std::vector<Result<Enqueued>>>(
+      [&](auto done) { broker->enqueue(std::move(jobs), std::move(done)); }));
+}
+
+std::vector<Result<JobId>> Client::enqueue(std::vector<Job> jobs) {
+  const std::size_t count = jobs.size();
+  const std::shared_ptr<Broker> broker = shared_broker();
+  if (!broker) return std::vector<Result<JobId>>(count, closed());
+  auto answer = wait<std::vector<Result<Enqueued>>>(
+      [&](auto done) { broker->enqueue(std::move(jobs), std::move(done)); });
+  if (!answer) return std::vector<Result<JobId>>(count, answer.error());
+  std::vector<Result<JobId>> results;
+  results.reserve(count);
+  for (Result<Enqueued>& each : *answer) {
+    if (each) {
+      results.emplace_back(each->id);
+    } else {
+      results.emplace_back(each.error());
+    }
+  }
+  return results;
+}
+
+void Client::enqueue_async(std::string_view kind, std::string_view body, const EnqueueOptions& options,
+                           Completion<JobId> done) {
+  std::vector<Job> jobs;
+  jobs.push_back(make_job(kind, std::string(body), options));
+  enqueue_async(std::move(jobs), [done = std::move(done)](Result<std::vector<Result<Enqueued>>> answer) {
+    done(only(std::move(answer)));
+  });
+}
+
+void Client::enqueue_async(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
+  const std::shared_ptr<Broker> broker = shared_broker();
+  if (!broker) return done(closed());
+  broker->enqueue(std::move(jobs), std::move(done));
+}
+
+Result<JobInfo> Client::find(JobId id) const {
+  std::shared_ptr<Inspector> inspector;
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->broker) return closed();
+    inspector = state_->inspector;
+  }
+  if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
+  return wait<JobInfo>([&](auto done) { inspector->find(id, std::move(done)); });
+}
+
+Result<JobInfo> Client::wait_for(JobId id, Milliseconds timeout) const {
+  // Shared with the completion, which may come long after nobody waits any more.
+  struct Slot {
+    std::mutex mutex;
+    std::condition_variable arrived;
+    std::optional<Result<JobInfo>> result;
+  };
+  std::shared_ptr<Inspector> inspector;
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->broker) return closed();
+    inspector = state_->inspector;
+  }
+  if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
+  auto slot = std::make_shared<Slot>();
+  inspector->watch(id, [slot](Result<JobInfo> info) {
+    std::lock_guard lock(slot->mutex);
+    slot->result.emplace(std::move(info));
+    slot->arrived.notify_one();
+  });
+  std::unique_lock lock(slot->mutex);
+  if (!slot->arrived.wait_for(lock, timeout, [&] { return slot->result.has_value(); })) {
+    return Error{ErrorCode::kUnavailable, "job " + id.to_string() + " was neither done nor dead after " +
+                                              std::to_string(timeout.count()) + " ms"};
+  }
+  return std::move(*slot->result);
+}
+
+Broker& Client::broker() const {
+  std::lock_guard lock(state_->mutex);
+  if (state_->broker) return *state_->broker;
+  std::fprintf(stderr, "bide: broker() of a closed client\n");
+  std::abort();
+}
+
+Inspector& Client::inspector() const {
+  std::lock_guard lock(state_->mutex);
+  if (state_->inspector) return *state_->inspector;
+  std::fprintf(stderr, "bide: inspector() of a client that is closed, or has none\n");
+  std::abort();
+}
+
+void Client::close() {
+  std::shared_ptr<Broker> broker;
+  std::shared_ptr<Inspector> inspector;
+  std::lock_guard lock(state_->mutex);
+  broker.swap(state_->broker);
+  inspector.swap(state_->inspector);
+}
+
+}  // namespace bide

@@ -1,0 +1,152 @@
+#include "core/job_rules.h"
+
+#include <algorithm>
+
+#include "core/duration.h"
+#include "core/quote.h"
+#include "core/time_text.h"
+
+namespace bide::core {
+namespace {
+
+using Problem = std::optional<JobProblem>;
+
+constexpr std::string_view kNameRule =
+    "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start";
+
+bool is_name_start(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+bool has_control(std::string_view text) { return std::any_of(text.begin(), text.end(), is_control); }
+
+std::string bytes_text(std::size_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+Problem check_names(const Job& job) {
+  if (job.kind.empty()) {
+    return JobProblem{"missing_field", "kind", "kind is missing; give the name of the handler, such as send_email"};
+  }
+  if (!is_name(job.kind)) {
+    return JobProblem{"invalid_kind_name", "kind", "invalid kind " + quoted(job.kind) + std::string(kNameRule)};
+  }
+  if (!is_name(job.queue)) {
+    return JobProblem{"invalid_queue_name", "queue",
+                      "invalid queue name " + quoted(job.queue) + std::string(kNameRule)};
+  }
+  return {};
+}
+
+Problem check_moment(std::string_view field, const std::optional<Time>& time, Time now) {
+  // Far in the past is refused as well: it is no date anybody meant, and differences to it would not fit.
+  if (!time || (*time <= now + Limits::kDelay && *time >= now - Limits::kDelay)) return {};
+  return JobProblem{"too_far", field,
+                    std::string(field) + " " + format_time(*time) +
+                        " is too far away; allowed: within 100 years of now (" + format_time(now) + ")"};
+}
+
+Problem check_times(const Job& job, Time now) {
+  if (job.delay < Milliseconds(0)) {
+    return JobProblem{
+        "invalid_duration", "delay",
+        "delay " + format_duration(job.delay) + " is negative; allowed: 0 to 36500d; to run at once leave it out"};
+  }
+  if (job.delay > Limits::kDelay) {
+    return JobProblem{"too_far", "delay",
+                      "delay " + format_duration(job.delay) + " is too far away; allowed: 0 to 36500d (100 years)"};
+  }
+  if (job.due && job.delay != Milliseconds(0)) {
+    return JobProblem{"conflicting_fields", "due",
+                      "both due " + format_time(*job.due) + " and delay " + format_duration(job.delay) +
+                          " are given; give one of them"};
+  }
+  if (Problem problem = check_moment("due", job.due, now)) return problem;
+  if (Problem problem = check_moment("expires", job.expires, now)) return problem;
+  if (job.time_limit <= Milliseconds(0) || job.time_limit > kLongestTimeLimit) {
+    return JobProblem{"invalid_duration", "time_limit",
+                      "time_limit " + format_duration(job.time_limit) + " is out of range; allowed: 1ms to 30d"};
+  }
+  return {};
+}
+
+Problem check_headers(const Job& job) {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : job.headers) {
+    if (name.empty()) {
+      return JobProblem{"invalid_header", "headers",
+                        "a header with the value " + quoted(value) + " has no name; give it one or leave it out"};
+    }
+    if (has_control(name)) {
+      return JobProblem{"invalid_header", "headers",
+                        "invalid header name " + quoted(name) + "; control characters are not allowed"};
+    }
+    // A tab is harmless; anything else would let a value pass for another header where jobs travel as text.
+    if (std::any_of(value.begin(), value.end(), [](char c) { return is_control(c) && c != '\t'; })) {
+      return JobProblem{"invalid_header", "headers",
+                        "invalid value " + quoted(value) + " of header " + quoted(name) +
+                            "; control characters are not allowed, such content belongs in the body"};
+    }
+    bytes += name.size() + value.size();
+  }
+  if (bytes > Limits::kHeaderBytes) {
+    return JobProblem{"headers_too_large", "headers",
+                      "headers have " + bytes_text(bytes) + "; allowed: " + std::to_string(Limits::kHeaderBytes) +
+                          " for all names and values together; put the rest in the body"};
+  }
+  return {};
+}
+
+Problem check_sizes(const Job& job) {
+  if (job.body.size() > Limits::kBodyBytes) {
+    return JobProblem{"body_too_large", "body",
+                      "body has " + bytes_text(job.body.size()) + "; allowed: " + std::to_string(Limits::kBodyBytes) +
+                          "; store it elsewhere and send its address"};
+  }
+  if (job.unique_key.size() > Limits::kUniqueKeyBytes) {
+    return JobProblem{"invalid_unique_key", "unique_key",
+                      "unique_key " + quoted(job.unique_key) + " is too long; allowed: " +
+                          std::to_string(Limits::kUniqueKeyBytes) + " bytes; use a hash of it"};
+  }
+  if (job.content_type.size() > kContentTypeBytes || has_control(job.content_type)) {
+    return JobProblem{"invalid_content_type", "content_type",
+                      "invalid content_type " + quoted(job.content_type) + "; allowed: at most " +
+                          bytes_text(kContentTypeBytes) + " without control characters, such as application/json"};
+  }
+  return {};
+}
+
+Problem check_rules(const Job& job) {
+  if (job.priority < kLowestPriority || job.priority > kHighestPriority) {
+    return JobProblem{
+        "invalid_priority", "priority",
+        "priority " + std::to_string(job.priority) + " is out of range; allowed: -100 to 100, higher runs first"};
+  }
+  const Status retry = job.retry.validate();
+  if (!retry) return JobProblem{"invalid_retry", "retry", retry.error().message};
+  return {};
+}
+
+}  // namespace
+
+bool is_name(std::string_view text) {
+  if (text.empty() || text.size() > Limits::kNameBytes || !is_name_start(text.front())) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) { return is_name_start(c) || c == '.' || c == ':'; });
+}
+
+std::optional<JobProblem> find_problem(const Job& job, Time now) {
+  Problem problem = check_names(job);
+  if (!problem) problem = check_times(job, now);
+  if (!problem) problem = check_headers(job);
+  if (!problem) problem = check_sizes(job);
+  if (!problem) problem = check_rules(job);
+  return problem;
+}
+
+Status validate(const Job& job, Time now) {
+  Problem problem = find_problem(job, now);
+  if (!problem) return {};
+  return Error{ErrorCode::kInvalidArgument, std::move(problem->message)};
+}
+
+}  // namespace bide::core

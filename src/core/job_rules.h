@@ -1,0 +1,35 @@
+// What a job must be to be accepted. Checked once, by whoever takes it from a user; the same text reaches C++, HTTP and
+// the command line.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bide/job.h"
+#include "bide/result.h"
+
+namespace bide::core {
+
+inline constexpr Milliseconds kLongestTimeLimit = std::chrono::hours(24 * 30);
+inline constexpr int kLowestPriority = -100;
+inline constexpr int kHighestPriority = 100;
+inline constexpr std::size_t kContentTypeBytes = 255;
+
+struct JobProblem {
+  std::string_view code;   // Stable, for programs: missing_field, invalid_queue_name, too_far ...
+  std::string_view field;  // As in Job.
+  std::string message;     // One line for people: the field, what was given, what is allowed.
+};
+
+// The first thing wrong with the job. A due time or an expiry in the past is not wrong.
+std::optional<JobProblem> find_problem(const Job& job, Time now);
+
+// kInvalidArgument with the message of find_problem().
+Status validate(const Job& job, Time now);
+
+// A name for a queue or a kind: [A-Za-z0-9_-][A-Za-z0-9_.:-]*, at most Limits::kNameBytes.
+bool is_name(std::string_view text);
+
+}  // namespace bide::core

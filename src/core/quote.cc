@@ -1,0 +1,87 @@
+#include "core/quote.h"
+
+#include <cstdint>
+#include <cstdio>
+
+namespace bide::core {
+namespace {
+
+struct Character {
+  std::size_t size = 1;
+  std::uint32_t code = 0;
+  bool valid = false;
+};
+
+// The UTF-8 character at the start of `text`, which is not empty; a single invalid byte when there is none.
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t index) { return static_cast<std::uint8_t>(text[index]); };
+  const std::uint8_t lead = byte(0);
+  if (lead < 0x80) return {1, lead, true};
+
+  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return {1, lead, false};
+  std::uint32_t code = lead & (0xFFu >> (size + 1));
+  for (std::size_t index = 1; index < size; ++index) {
+    if ((byte(index) & 0xC0) != 0x80) return {1, lead, false};
+    code = (code << 6) | (byte(index) & 0x3Fu);
+  }
+  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (overlong || surrogate || code > 0x10FFFF) return {1, lead, false};
+  return {size, code, true};
+}
+
+bool is_harmful(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) ||  // Control characters.
+         code == 0x061C || code == 0xFEFF ||              // Invisible.
+         (code >= 0x200B && code <= 0x200F) ||            // Invisible, or turning the direction.
+         (code >= 0x2028 && code <= 0x202E) ||            // Ends of lines and paragraphs, direction.
+         (code >= 0x2060 && code <= 0x206F);              // Invisible, direction.
+}
+
+void append_escaped(std::string& out, std::string_view bytes, const Character& character) {
+  switch (character.code) {
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\'':
+      out += "\\'";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    default:
+      break;
+  }
+  const bool one_byte = character.size == 1;
+  if (character.valid && !is_harmful(character.code)) {
+    out += bytes;
+    return;
+  }
+  char buffer[16];
+  std::snprintf(buffer, sizeof buffer, one_byte ? "\\x%02x" : "\\u{%x}", static_cast<unsigned>(character.code));
+  out += buffer;
+}
+
+}  // namespace
+
+std::string Quote::operator()(std::string_view text) const {
+  std::string out = "'";
+  std::size_t at = 0;
+  for (std::size_t shown = 0; shown < kQuotedCharacters && at < text.size(); ++shown) {
+    const Character character = first_character(text.substr(at));
+    append_escaped(out, text.substr(at, character.size), character);
+    at += character.size;
+  }
+  out += '\'';
+  if (at < text.size()) out += "... (" + std::to_string(text.size()) + " bytes)";
+  return out;
+}
+
+}  // namespace bide::core

@@ -1,0 +1,31 @@
+// What becomes of a job after an attempt that did not end well: again at some time, or dead. Every broker and the
+// worker ask here, so that a policy means the same everywhere.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bide/job.h"
+#include "bide/lease.h"
+#include "bide/retry_policy.h"
+
+namespace bide::core {
+
+// A job that killed its worker so often is dead, whatever its policy: it would take the next one down as well.
+inline constexpr std::uint32_t kMaxCrashes = 3;
+
+// The wait before the n-th retry, n from 0. Lengthened by jitter, never shortened, and not limited by the cap after
+// that. `policy` is valid.
+Milliseconds wait_before_retry(const RetryPolicy& policy, std::uint64_t n, std::uint64_t random);
+
+// RetryAt or Dead. `before` counts the earlier faults, without this one; `policy` is valid.
+//
+// - A crash that is the max_crashes-th: Dead as poison; the error says how often and keeps the text it was given.
+// - No attempt left, counting faults of every kind: Dead as exhausted.
+// - Lost or crashed: again at once, since the job itself may be well.
+// - Failed or timed out: again after the policy's wait, which grows with faults of every kind.
+Outcome decide_after_fault(const RetryPolicy& policy, const AttemptCounts& before, Fault fault, std::string error,
+                           std::uint64_t random, std::uint32_t max_crashes = kMaxCrashes);
+
+}  // namespace bide::core

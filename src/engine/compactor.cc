@@ -1,0 +1,121 @@
+#include "engine/compactor.h"
+
+#include <vector>
+
+#include "engine/journal/records.h"
+
+namespace bide::engine {
+
+using journal::RecordType;
+using journal::RecordView;
+using journal::Segment;
+
+namespace {
+
+std::uint64_t bytes_of(const Segment& segment) { return segment.end - segment.base; }
+
+// The job a record belongs to, looking through Moved. Nil for records that are never needed later.
+Status owner(const RecordView& view, JobId& id, RecordView& inner) {
+  inner = view;
+  if (static_cast<RecordType>(view.type) == RecordType::kMoved) {
+    journal::Moved moved;
+    if (Status decoded = decode(view, moved); !decoded) return decoded;
+    inner = moved.inner;
+  }
+  switch (static_cast<RecordType>(inner.type)) {
+    case RecordType::kAccepted: {
+      journal::AcceptedBrief record;
+      if (Status decoded = decode(inner, record); !decoded) return decoded;
+      id = record.id;
+      return {};
+    }
+    case RecordType::kChanged: {
+      journal::Changed record;
+      if (Status decoded = decode(inner, record); !decoded) return decoded;
+      id = record.id;
+      return {};
+    }
+    case RecordType::kDone: {
+      journal::DoneRecord record;
+      if (Status decoded = decode(inner, record); !decoded) return decoded;
+      id = record.id;
+      return {};
+    }
+    default: id = JobId(); return {};
+  }
+}
+
+}  // namespace
+
+bool Compactor::over_budget() const {
+  return journal_.disk_bytes() > 2 * state_.live_bytes().total() + segment_bytes_ && journal_.segments().size() > 1;
+}
+
+Status Compactor::remove_dead_segments(journal::Address snapshot_at) {
+  std::vector<journal::Address> dead;
+  const std::vector<Segment>& segments = journal_.segments();
+  for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
+    if (segments[i].end > snapshot_at || state_.live_bytes().of(segments[i].base) != 0) continue;
+    dead.push_back(segments[i].base);
+  }
+  for (const journal::Address base : dead) {
+    if (victim_ && victim_->base == base) victim_.reset();
+    if (Status removed = journal_.remove(base); !removed) return removed;
+    state_.live_bytes().forget(base);
+  }
+  return {};
+}
+
+bool Compactor::wants_snapshot(journal::Address snapshot_at) const {
+  if (!over_budget()) return false;
+  const std::vector<Segment>& segments = journal_.segments();
+  for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
+    if (segments[i].end > snapshot_at && state_.live_bytes().of(segments[i].base) == 0) return true;
+  }
+  return false;
+}
+
+bool Compactor::choose_victim() {
+  const std::vector<Segment>& segments = journal_.segments();
+  double least = 1.0;
+  for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
+    const std::uint64_t live = state_.live_bytes().of(segments[i].base);
+    if (live == 0) continue;
+    const double share = static_cast<double>(live) / static_cast<double>(bytes_of(segments[i]));
+    if (share >= least) continue;
+    least = share;
+    victim_ = segments[i];
+    cursor_ = segments[i].base;
+  }
+  return victim_.has_value();
+}
+
+Result<bool> Compactor::move(std::size_t bytes) {
+  if (!victim_ && !choose_victim()) return false;
+  // The copies go into the journal's batch, which the scan does not touch.
+  const auto next = journal_.scan(victim_->base, cursor_, bytes, [this](const RecordView& view) -> Status {
+    JobId id;
+    RecordView inner;
+    if (Status found = owner(view, id, inner); !found) return found;
+    const Slot slot = id.is_nil() ? kNoSlot : state_.find(id);
+    if (slot == kNoSlot) return {};
+    const Entry& entry = state_[slot];
+    const bool needed = (entry.body_bytes != 0 && entry.body_address == view.at.address) ||
+                        (entry.has_details() && entry.details_address == view.at.address);
+    if (!needed) return {};
+    if (Status roomy = journal_.reserve(view.at.bytes + 64); !roomy) return roomy;
+    journal::Moved moved{view.at, inner};
+    const journal::RecordRef at = append(journal_, moved);
+    return state_.apply(moved, at);
+  });
+  if (!next) {
+    // What was copied is in its new place; the rest waits for room.
+    if (next.error().code == ErrorCode::kDiskFull) return !journal_.batch_empty();
+    return next.error();
+  }
+  cursor_ = *next;
+  if (cursor_ >= victim_->end) victim_.reset();
+  return true;
+}
+
+}  // namespace bide::engine

@@ -1,0 +1,42 @@
+// Compactor: moves what is still needed out of segments that are mostly garbage, a little at a time, and deletes
+// segments that nobody needs. It keeps the journal within twice its live bytes and one segment.
+//
+// A segment may be deleted when nothing in it is needed and a snapshot lies behind it: recovery begins there.
+
+#pragma once
+
+#include <optional>
+
+#include "bide/result.h"
+#include "engine/journal/journal.h"
+#include "engine/state.h"
+
+namespace bide::engine {
+
+class Compactor {
+ public:
+  Compactor(journal::Journal& journal, State& state, std::uint64_t segment_bytes)
+      : journal_(journal), state_(state), segment_bytes_(segment_bytes) {}
+
+  // Deletes what a snapshot at this address has made superfluous.
+  Status remove_dead_segments(journal::Address snapshot_at);
+
+  // Too much garbage: there is work to do.
+  bool over_budget() const;
+  // The garbage is in segments of which nothing is needed, and only a newer snapshot can free them.
+  bool wants_snapshot(journal::Address snapshot_at) const;
+  // Copies live records of the worst segment to the end of the journal's batch, reading about `bytes`. False: there is
+  // nothing to move, or no room for it. The caller commits.
+  Result<bool> move(std::size_t bytes);
+
+ private:
+  bool choose_victim();
+
+  journal::Journal& journal_;
+  State& state_;
+  const std::uint64_t segment_bytes_;
+  std::optional<journal::Segment> victim_;
+  journal::Address cursor_ = 0;
+};
+
+}  // namespace bide::engine

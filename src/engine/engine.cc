@@ -1,0 +1,343 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "bide/wait.h"
+#include "core/job_rules.h"
+#include "core/quote.h"
+
+namespace bide::engine {
+
+namespace {
+
+// Housekeeping begins when nobody has asked for anything for so long, or after so many steps without such a moment.
+constexpr std::int64_t kQuietUs = 10'000;
+constexpr std::uint64_t kStepsBetweenTidying = 64;
+constexpr std::uint64_t kStepsBetweenPieces = 4;
+
+constexpr int kExitIoError = 74;
+
+void exit_on_failure(const Error& error) {
+  std::fprintf(stderr, "bide: error: the store failed and nothing more can be confirmed: %s\n", error.message.c_str());
+  std::_Exit(kExitIoError);
+}
+
+class EngineSubscription : public Subscription {
+ public:
+  EngineSubscription(std::shared_ptr<Inbox> inbox, std::uint32_t number, std::thread::id engine_thread)
+      : inbox_(std::move(inbox)), number_(number), engine_thread_(engine_thread) {}
+
+  ~EngineSubscription() override {
+    const auto end = [this](Completion<void> done) {
+      Request request{[number = number_](Ledger& ledger) { ledger.unsubscribe(number); },
+                      [done](const Status& status) { done(status); }};
+      if (!inbox_->post(std::move(request))) done({});
+    };
+    // In the engine's own thread it cannot wait for itself; then nothing else is delivered anyway until it returns.
+    if (std::this_thread::get_id() == engine_thread_) {
+      end([](const Status&) {});
+    } else {
+      (void)wait<void>(end);
+    }
+  }
+
+  void set_credit(int credit) override {
+    inbox_->post({[number = number_, credit](Ledger& ledger) { ledger.set_credit(number, credit); }, nullptr});
+  }
+
+ private:
+  const std::shared_ptr<Inbox> inbox_;
+  const std::uint32_t number_;
+  const std::thread::id engine_thread_;
+};
+
+Status check(const SubscribeOptions& options) {
+  const auto wrong = [](std::string text) { return Error{ErrorCode::kInvalidArgument, std::move(text)}; };
+  if (options.queues.empty()) return wrong("queues: at least one is needed");
+  for (const QueueShare& share : options.queues) {
+    if (!core::is_name(share.name)) return wrong("queue " + core::quoted(share.name) + " is not a valid name");
+    if (share.weight < 1 || share.weight > 1000) return wrong("weight of queue " + share.name + ": 1 to 1000");
+  }
+  if (options.credit < 0 || options.credit > 1'000'000) return wrong("credit: 0 to 1000000");
+  if (options.lease < Milliseconds(100) || options.lease > std::chrono::hours(24)) return wrong("lease: 100ms to 24h");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  if (options.disk == nullptr) options.disk = &platform::real_disk();
+  if (options.clock == nullptr) options.clock = &platform::real_clock();
+  if (options.random == nullptr) {
+    thread_local platform::SystemRandom random;
+    options.random = &random;
+  }
+  if (!options.on_fatal) options.on_fatal = exit_on_failure;
+  auto ledger = Ledger::open(options);
+  if (!ledger) return ledger.error();
+  return std::unique_ptr<Engine>(new Engine(std::move(options), std::move(*ledger)));
+}
+
+Engine::Engine(EngineOptions options, std::unique_ptr<Ledger> ledger)
+    : options_(std::move(options)),
+      virtual_time_(options_.clock != &platform::real_clock()),
+      open_report_(ledger->open_report()),
+      ledger_(std::move(ledger)),
+      thread_([this] { run(); }) {}
+
+Engine::~Engine() {
+  inbox_->close();
+  thread_.join();
+}
+
+template <class T, class Run>
+void Engine::submit(Completion<T> done, Run run, std::uint64_t bytes) {
+  struct Call {
+    Run run;
+    Completion<T> done;
+    std::optional<Result<T>> result;
+  };
+  auto call = std::make_shared<Call>(Call{std::move(run), std::move(done), std::nullopt});
+  Request request{[call](Ledger& ledger) { call->result.emplace(call->run(ledger)); },
+                  [call](const Status& committed) {
+                    call->done(committed ? std::move(*call->result) : Result<T>(committed.error()));
+                  }};
+  if (!inbox_->post(std::move(request), bytes)) {
+    call->done(Error{ErrorCode::kUnavailable, "the engine is closed"});
+  }
+}
+
+void Engine::run() {
+  std::vector<Request> requests;
+  bool open = true;
+  while (open) {
+    open = inbox_->take(requests, time_to_sleep());
+    if (failure_) {
+      for (Request& request : requests) {
+        if (request.finish) request.finish(*failure_);
+      }
+    } else {
+      step(requests);
+    }
+    requests.clear();
+  }
+  if (!failure_) ledger_->tell({});
+  ledger_.reset();
+}
+
+void Engine::step(std::vector<Request>& requests) {
+  ++steps_;
+  Status committed = ledger_->begin();
+  if (committed) {
+    for (Request& request : requests) {
+      if (request.run) request.run(*ledger_);
+    }
+    committed = ledger_->commit();
+  }
+  if (!committed) fail(committed.error());
+  for (Request& request : requests) {
+    if (request.finish) request.finish(committed);
+  }
+  ledger_->tell(committed);
+  if (!committed) return;
+
+  auto deliveries = ledger_->grant();
+  if (!deliveries) {
+    fail(deliveries.error());
+    return;
+  }
+  for (Delivery& delivery : *deliveries) delivery.sink(std::move(delivery.leases));
+  {
+    std::lock_guard lock(mutex_);
+    pressure_ = ledger_->pressure();
+  }
+
+  const std::int64_t now_us = options_.clock->now().elapsed_us;
+  const bool busy = !requests.empty() || !deliveries->empty();
+  if (busy) busy_until_us_ = now_us + kQuietUs;
+  const bool quiet = now_us >= busy_until_us_ || virtual_time_;
+  if (quiet || steps_ % (more_to_tidy_ ? kStepsBetweenPieces : kStepsBetweenTidying) == 0) {
+    auto more = ledger_->tidy();
+    if (!more) {
+      fail(more.error());
+      return;
+    }
+    more_to_tidy_ = *more;
+    if (!more_to_tidy_) busy_until_us_ = 0;
+  }
+}
+
+void Engine::fail(const Error& error) {
+  failure_ = error;
+  {
+    std::lock_guard lock(mutex_);
+    pressure_ = {Pressure::Level::kBlocked, "the store failed: " + error.message, Milliseconds(0)};
+  }
+  options_.on_fatal(error);
+}
+
+std::optional<std::chrono::microseconds> Engine::time_to_sleep() const {
+  if (failure_) return std::nullopt;
+  if (more_to_tidy_) return std::chrono::microseconds(0);
+  std::optional<std::int64_t> wake = ledger_->next_wake_us();
+  const std::int64_t now_us = options_.clock->now().elapsed_us;
+  if (virtual_time_) {
+    // Nobody but the test moves this clock: waiting for it would be for ever or not at all.
+    if (wake && *wake <= now_us) return std::chrono::microseconds(0);
+    return std::nullopt;
+  }
+  if (busy_until_us_ != 0) wake = std::min(wake.value_or(busy_until_us_), busy_until_us_);
+  if (!wake) return std::nullopt;
+  return std::chrono::microseconds(std::max<std::int64_t>(0, *wake - now_us));
+}
+
+void Engine::catch_up() {
+  // The second request is taken in the step after the one that handed out what was due.
+  for (int i = 0; i < 2; ++i) {
+    (void)wait<bool>([this](auto done) { submit<bool>(std::move(done), [](Ledger&) { return true; }); });
+  }
+}
+
+void Engine::tidy_up() {
+  for (bool more = true; more;) {
+    const auto answer = wait<bool>([this](auto done) {
+      submit<bool>(std::move(done), [](Ledger& ledger) -> Result<bool> { return ledger.tidy(); });
+    });
+    more = answer && *answer;
+  }
+}
+
+Engine::DiskUse Engine::disk_use() {
+  return wait<DiskUse>([this](auto done) {
+           submit<DiskUse>(std::move(done), [](Ledger& ledger) {
+             return DiskUse{ledger.journal().disk_bytes(), ledger.state().live_bytes().total()};
+           });
+         })
+      .value_or(DiskUse{});
+}
+
+void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
+  std::uint64_t bytes = 0;
+  for (const Job& job : jobs) bytes += sizeof(Job) + job.body.size();
+  if (inbox_->bytes() > options_.inbox_bytes) {
+    done(Error{ErrorCode::kOverloaded, "too many jobs are waiting to be written (inbox_bytes): try again in a moment"});
+    return;
+  }
+  submit<std::vector<Result<Enqueued>>>(
+      std::move(done), [jobs = std::move(jobs)](Ledger& ledger) mutable { return ledger.enqueue(std::move(jobs)); },
+      bytes);
+}
+
+Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options, LeaseSink sink) {
+  if (Status checked = check(options); !checked) return checked.error();
+  const std::uint32_t number = ++last_subscription_;
+  Request request{[number, options = std::move(options), sink = std::move(sink)](Ledger& ledger) {
+                    ledger.subscribe(number, options, sink);
+                  },
+                  nullptr};
+  if (!inbox_->post(std::move(request))) return Error{ErrorCode::kUnavailable, "the engine is closed"};
+  return std::unique_ptr<Subscription>(new EngineSubscription(inbox_, number, thread_.get_id()));
+}
+
+void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
+  submit<std::vector<Extended>>(std::move(done),
+                                [leases = std::move(leases)](Ledger& ledger) { return ledger.extend(leases); });
+}
+
+void Engine::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
+  submit<std::vector<Status>>(std::move(done), [settlements = std::move(settlements)](Ledger& ledger) mutable {
+    return ledger.settle(std::move(settlements));
+  });
+}
+
+Pressure Engine::pressure() const {
+  const std::uint64_t waiting = inbox_->bytes();
+  std::lock_guard lock(mutex_);
+  if (pressure_.level == Pressure::Level::kOk && waiting > options_.inbox_bytes / 2) {
+    return {Pressure::Level::kHigh, "jobs come faster than the disk takes them", Milliseconds(10)};
+  }
+  return pressure_;
+}
+
+Capabilities Engine::capabilities() const {
+  Capabilities capabilities;
+  capabilities.virtual_time = virtual_time_;
+  return capabilities;
+}
+
+void Engine::queues(Completion<std::vector<QueueInfo>> done) {
+  submit<std::vector<QueueInfo>>(std::move(done), [](Ledger& ledger) { return ledger.queues(); });
+}
+
+void Engine::find(JobId id, Completion<JobInfo> done) {
+  submit<JobInfo>(std::move(done), [id](Ledger& ledger) { return ledger.find(id); });
+}
+
+namespace {
+
+// For calls that the ledger completes by itself, later.
+template <class T, class Run>
+void hand_over(Inbox& inbox, Completion<T> done, Run run) {
+  auto started = std::make_shared<bool>(false);
+  Request request{[done, started, run = std::move(run)](Ledger& ledger) {
+                    *started = true;
+                    run(ledger, done);
+                  },
+                  [done, started](const Status& committed) {
+                    if (!committed && !*started) done(committed.error());
+                  }};
+  if (!inbox.post(std::move(request))) done(Error{ErrorCode::kUnavailable, "the engine is closed"});
+}
+
+}  // namespace
+
+void Engine::list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
+  if (limit < 1 || limit > 1000) {
+    done(Error{ErrorCode::kInvalidArgument, "limit " + std::to_string(limit) + ": 1 to 1000"});
+    return;
+  }
+  hand_over<JobPage>(*inbox_, std::move(done),
+                     [filter = std::move(filter), cursor = std::move(cursor), limit](Ledger& ledger, const auto& tell) {
+                       ledger.list(filter, cursor, limit, tell);
+                     });
+}
+
+void Engine::explain(JobId id, Completion<Explanation> done) {
+  submit<Explanation>(std::move(done), [id](Ledger& ledger) { return ledger.explain(id); });
+}
+
+void Engine::audit(Completion<AuditReport> done) {
+  submit<AuditReport>(std::move(done), [](Ledger& ledger) { return ledger.audit(); });
+}
+
+void Engine::watch(JobId id, Completion<JobInfo> done) {
+  hand_over<JobInfo>(*inbox_, std::move(done), [id](Ledger& ledger, const auto& tell) { ledger.watch(id, tell); });
+}
+
+void Engine::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+  submit<std::vector<Status>>(std::move(done), [ids = std::move(ids)](Ledger& ledger) { return ledger.cancel(ids); });
+}
+
+void Engine::reschedule(JobId id, Time due, Completion<void> done) {
+  submit<void>(std::move(done), [id, due](Ledger& ledger) { return ledger.reschedule(id, due); });
+}
+
+void Engine::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {
+  submit<std::vector<Status>>(std::move(done), [ids = std::move(ids), options](Ledger& ledger) {
+    return ledger.replay(ids, options);
+  });
+}
+
+void Engine::pause(std::string queue, bool paused, Completion<void> done) {
+  submit<void>(std::move(done),
+               [queue = std::move(queue), paused](Ledger& ledger) { return ledger.pause(queue, paused); });
+}
+
+void Engine::purge(std::string queue, Completion<std::uint64_t> done) {
+  hand_over<std::uint64_t>(*inbox_, std::move(done),
+                           [queue = std::move(queue)](Ledger& ledger, const auto& tell) { ledger.purge(queue, tell); });
+}
+
+}  // namespace bide::engine

@@ -1,0 +1,91 @@
+// Engine: the embedded broker. One thread owns a Ledger and feeds it: it takes all requests that have come, applies
+// them, writes once, syncs once, and completes them all.
+//
+//   auto engine = bide::engine::Engine::open({.directory = "./data"});
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "bide/broker.h"
+#include "bide/inspector.h"
+#include "engine/inbox.h"
+#include "engine/ledger.h"
+#include "engine/options.h"
+
+namespace bide::engine {
+
+class Engine : public Broker, public Inspector {
+ public:
+  // See Ledger::open for the errors.
+  static Result<std::unique_ptr<Engine>> open(EngineOptions options);
+  // Completes what has been asked for, returns the leases of this process, and closes the store.
+  ~Engine() override;
+
+  // Broker.
+  void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
+  Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
+  void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
+  void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  Pressure pressure() const override;
+  Capabilities capabilities() const override;
+
+  // Inspector.
+  void queues(Completion<std::vector<QueueInfo>> done) override;
+  void find(JobId id, Completion<JobInfo> done) override;
+  void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) override;
+  void explain(JobId id, Completion<Explanation> done) override;
+  void audit(Completion<AuditReport> done) override;
+  void watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) override;
+  void reschedule(JobId id, Time due, Completion<void> done) override;
+  void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
+  void pause(std::string queue, bool paused, Completion<void> done) override;
+  void purge(std::string queue, Completion<std::uint64_t> done) override;
+
+  // What opening found.
+  const OpenReport& open_report() const { return open_report_; }
+  // Blocks until everything that is due by the clock has been handed out to whoever has credit. With a clock that tests
+  // move, this is how the engine hears of it.
+  void catch_up();
+  // Blocks until housekeeping has nothing left to do.
+  void tidy_up();
+  // As bytes on disk: the journal with room written ahead, and the part of it that is needed.
+  struct DiskUse {
+    std::uint64_t journal_bytes = 0;
+    std::uint64_t live_bytes = 0;
+  };
+  DiskUse disk_use();
+
+ private:
+  Engine(EngineOptions options, std::unique_ptr<Ledger> ledger);
+  template <class T, class Run>
+  void submit(Completion<T> done, Run run, std::uint64_t bytes = 0);
+  void run();
+  void step(std::vector<Request>& requests);
+  void fail(const Error& error);
+  std::optional<std::chrono::microseconds> time_to_sleep() const;
+
+  EngineOptions options_;
+  const bool virtual_time_;
+  OpenReport open_report_;
+  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::atomic<std::uint32_t> last_subscription_ = 0;
+
+  mutable std::mutex mutex_;  // Guards everything up to the next blank line.
+  Pressure pressure_;
+
+  // Of the engine's thread.
+  std::unique_ptr<Ledger> ledger_;
+  std::optional<Error> failure_;
+  std::int64_t busy_until_us_ = 0;  // Housekeeping waits until then for a quiet moment.
+  bool more_to_tidy_ = false;
+  std::uint64_t steps_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace bide::engine

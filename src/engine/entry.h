@@ -1,0 +1,72 @@
+// Entry: all that the engine keeps in memory of a job. Bodies, headers, policies and errors stay in the journal.
+
+#pragma once
+
+#include <cstdint>
+
+#include "bide/job.h"
+#include "bide/job_id.h"
+#include "engine/journal/journal.h"
+
+namespace bide::engine {
+
+// The number of an entry in the slab; a job keeps its slot for life, unless it must leave a list that it is in.
+using Slot = std::uint32_t;
+inline constexpr Slot kNoSlot = 0xffff'ffff;
+inline constexpr Slot kTaken = 0xffff'fffe;  // In `next`: ready, but taken out of its lane to be granted.
+
+enum class EntryState : std::uint8_t {
+  kFree,
+  kScheduled,
+  kReady,
+  kRunning,
+  kDone,
+  kDead,
+  kZombie,  // Not a job any more, but still linked in a list: freed when the list comes across it.
+};
+
+// Packed, because a hundred million of them must fit.
+#pragma pack(push, 4)
+struct Entry {
+  JobId id;
+  Slot next;  // In the one list the entry is in. Running: its place in the table of leases.
+
+  std::uint64_t due_ms : 48;  // Done and dead: when it finished.
+  std::uint64_t queue : 16;
+
+  std::uint64_t body_address : 48;  // Of the record with the job; 0 when done.
+  std::uint64_t kind : 16;
+
+  std::uint64_t details_address : 48;  // Of the record with its past or its result; 0 when there is none.
+  std::uint64_t attempts : 15;
+  std::uint64_t epoch : 1;  // Flips when the entry has been taken into the snapshot under way.
+
+  std::uint64_t body_bytes : 25;
+  std::uint64_t details_bytes : 25;
+  std::int64_t priority : 8;
+  std::uint64_t state : 3;
+  std::uint64_t due_is_wall : 1;
+  std::uint64_t has_expiry : 1;
+  std::uint64_t has_unique_key : 1;
+
+  EntryState entry_state() const { return static_cast<EntryState>(state); }
+  void set_state(EntryState value) { state = static_cast<std::uint8_t>(value) & 7u; }
+  std::int64_t due() const { return static_cast<std::int64_t>(due_ms); }
+  void set_due(std::int64_t ms) { due_ms = static_cast<std::uint64_t>(ms < 0 ? 0 : ms) & ((1ull << 48) - 1); }
+
+  journal::RecordRef body() const { return {body_address, static_cast<std::uint32_t>(body_bytes)}; }
+  journal::RecordRef details() const { return {details_address, static_cast<std::uint32_t>(details_bytes)}; }
+  bool has_details() const { return details_bytes != 0; }
+  void set_body(journal::RecordRef ref) {
+    body_address = ref.address & ((1ull << 48) - 1);
+    body_bytes = ref.bytes & ((1u << 25) - 1);
+  }
+  void set_details(journal::RecordRef ref) {
+    details_address = ref.address & ((1ull << 48) - 1);
+    details_bytes = ref.bytes & ((1u << 25) - 1);
+  }
+};
+#pragma pack(pop)
+static_assert(sizeof(Entry) == 52);
+
+}  // namespace bide::engine

@@ -1,0 +1,80 @@
+// Inbox: requests from any thread, for the engine's thread to take all at once.
+
+#pragma once
+
+#include <condition_variable>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "bide/result.h"
+
+namespace bide::engine {
+
+class Ledger;
+
+struct Request {
+  std::function<void(Ledger&)> run;            // In the engine's thread, within a step. Empty: nothing.
+  std::function<void(const Status&)> finish;   // After that step's commit, or with the error that prevented it.
+};
+
+class Inbox {
+ public:
+  // False when it is closed: the request was not taken.
+  bool post(Request request, std::uint64_t bytes = 0) {
+    {
+      std::lock_guard lock(mutex_);
+      if (closed_) return false;
+      requests_.push_back(std::move(request));
+      bytes_ += bytes;
+      if (!waiting_) return true;
+      waiting_ = false;  // One call wakes it; the others need not.
+    }
+    arrived_.notify_one();
+    return true;
+  }
+
+  std::uint64_t bytes() const {
+    std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+  // Everything there is, waiting for something at most so long (nothing: for ever). False: closed and empty.
+  bool take(std::vector<Request>& into, std::optional<std::chrono::microseconds> at_most) {
+    std::unique_lock lock(mutex_);
+    if (requests_.empty() && !closed_ && (!at_most || at_most->count() > 0)) {
+      waiting_ = true;
+      const auto something = [this] { return !requests_.empty() || closed_; };
+      if (at_most) {
+        arrived_.wait_for(lock, *at_most, something);
+      } else {
+        arrived_.wait(lock, something);
+      }
+      waiting_ = false;
+    }
+    into.swap(requests_);
+    bytes_ = 0;
+    return !(closed_ && into.empty());
+  }
+
+  void close() {
+    {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    arrived_.notify_one();
+  }
+
+ private:
+  mutable std::mutex mutex_;  // Guards everything below.
+  std::condition_variable arrived_;
+  std::vector<Request> requests_;
+  std::uint64_t bytes_ = 0;
+  bool waiting_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace bide::engine

@@ -1,0 +1,425 @@
+#include "engine/journal/journal.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "engine/journal/batch_reader.h"
+#include "engine/journal/layout.h"
+#include "engine/journal/record_reader.h"
+#include "engine/journal/recovery.h"
+#include "engine/journal/segment_writer.h"
+#include "platform/fatal.h"
+
+namespace bide::engine::journal {
+namespace {
+
+using platform::require;
+
+// A commit of at least this size is not worth writing zeros ahead of.
+constexpr std::size_t kSmallCommitBytes = 64 << 10;
+// A batch buffer beyond this size is given back after use.
+constexpr std::size_t kKeptBufferBytes = 4 << 20;
+// reserve() speaks of records; this much more is for the headers of the batches that they will be written in.
+constexpr std::size_t kReserveSlackBytes = 4 << 10;
+constexpr std::size_t kMarkBatchBytes = padded(kBatchHeaderBytes + kRecordHeaderBytes);
+// When the disk has no room for a new segment, the present one goes on for so long before the next try.
+constexpr std::uint64_t kRotationRetryBytes = 1 << 20;
+
+std::string parent_of(const std::string& directory) {
+  const std::size_t slash = directory.find_last_of('/', directory.find_last_not_of('/'));
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : directory.substr(0, slash);
+}
+
+}  // namespace
+
+struct Journal::Impl {
+  Impl(platform::Disk& disk_in, std::string directory_in, const JournalOptions& options_in)
+      : disk(disk_in), directory(std::move(directory_in)), options(options_in), reader(disk_in) {}
+
+  bool durable() const { return options.durability == Durability::kFsync; }
+
+  Status open(Address from, const RecordVisitor& visitor);
+  Status sync_everything();
+  Result<std::unique_ptr<SegmentWriter>> create_segment(Address base, std::uint64_t room);
+  void adopt(std::unique_ptr<SegmentWriter> writer);
+
+  void begin(std::uint8_t type, std::uint8_t version);
+  RecordRef finish();
+  Status reserve(std::size_t bytes);
+  Status write();
+  Status rotate();
+  Status write_batch();
+  Status sync();
+  Result<bool> mark();
+  Result<bool> write_ahead();
+
+  Result<RecordView> read(RecordRef ref);
+  const Segment* find(Address address) const;
+
+  // Keeps the first error: after it, nothing may be written or confirmed.
+  Status fail(const Error& error) {
+    if (!failed) failed = error;
+    return *failed;
+  }
+  // A segment holds at least one batch, however small it is wanted.
+  Address rotation_point() const {
+    return active->base() + std::max<std::uint64_t>(options.segment_bytes, kSegmentHeaderBytes + 1);
+  }
+  void drop_batch() {
+    batch.clear();
+    batch_records = 0;
+    batch_sum = 0;
+    record_at = 0;
+  }
+  Address batch_end() const { return batch.empty() ? written : batch_at + batch.size(); }
+
+  platform::Disk& disk;
+  const std::string directory;
+  const JournalOptions options;
+  RecordReader reader;
+  ReadBuffer scan_buffer;
+  std::string scratch;  // A record that was read from memory.
+
+  std::vector<Segment> segments;
+  std::vector<std::uint64_t> sealed_bytes;  // Of the files of all segments but the last.
+  std::unique_ptr<SegmentWriter> active;    // The last segment.
+  std::vector<TornTail> torn_tails;
+  std::optional<Error> failed;
+
+  std::string batch;
+  Encoder encoder{batch};
+  Address batch_at = 0;
+  std::uint32_t batch_records = 0;
+  std::uint32_t batch_sum = 0;
+  std::size_t record_at = 0;  // In the batch; 0 when no record is open.
+  Address rotate_at = 0;      // A new segment is due when written has reached it.
+  std::string recent;         // The batch written last.
+  Address recent_at = 0;
+
+  Address written = 0;
+  Address synced = 0;
+  Address on_disk = 0;         // Everything before it was really synced, whatever the durability.
+  Address told = 0;            // The greatest synced point that a header on the disk tells.
+  Address data_end = 0;        // After the last batch that holds more than a mark.
+  Address reserved_end = 0;    // There is room up to here, as long as writing goes on in this order.
+  bool small_commits = false;  // Since the last time zeros were written ahead.
+};
+
+Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
+  if (Status status = disk.make_directory(directory); !status) return status;
+  Result<Recovered> recovered = recover(disk, directory, from, visitor);
+  if (!recovered) return recovered.error();
+  segments = std::move(recovered->segments);
+  torn_tails = std::move(recovered->torn_tails);
+  on_disk = told = recovered->synced_point;
+  data_end = recovered->data_end;
+  sealed_bytes = std::move(recovered->file_bytes);
+  written = synced = recovered->next_base;
+  // After the crash of a process, what it wrote and did not sync can be read but is not yet durable. It is about to be
+  // built upon.
+  if (durable()) {
+    if (Status status = sync_everything(); !status) return status;
+  }
+  if (!recovered->last_is_active) {
+    if (segments.empty() && options.durability != Durability::kNone) {
+      if (Status status = disk.sync_directory(parent_of(directory)); !status) return status;
+    }
+    Result<std::unique_ptr<SegmentWriter>> created = create_segment(recovered->next_base, 0);
+    if (!created) return created.error();
+    adopt(std::move(*created));
+    return {};
+  }
+  Result<std::unique_ptr<SegmentWriter>> opened = SegmentWriter::open(disk, segments.back(), sealed_bytes.back());
+  if (!opened) return opened.error();
+  sealed_bytes.pop_back();
+  active = std::move(*opened);
+  rotate_at = rotation_point();
+  return {};
+}
+
+Status Journal::Impl::sync_everything() {
+  bool any = false;
+  for (const Segment& segment : segments) {
+    if (segment.end <= on_disk) continue;
+    any = true;
+    Result<std::unique_ptr<platform::File>> file = disk.open(segment.path, platform::OpenMode::kReadWrite);
+    if (!file) return file.error();
+    if (Status status = (*file)->sync(); !status) return status;
+  }
+  on_disk = written;
+  return any ? disk.sync_directory(directory) : Status();
+}
+
+Result<std::unique_ptr<SegmentWriter>> Journal::Impl::create_segment(Address base, std::uint64_t room) {
+  return SegmentWriter::create(disk, directory, {kFormatVersion, base, on_disk}, room, durable());
+}
+
+void Journal::Impl::adopt(std::unique_ptr<SegmentWriter> writer) {
+  active = std::move(writer);
+  written = active->base() + kSegmentHeaderBytes;
+  told = on_disk;
+  if (durable()) on_disk = synced = written;
+  if (reserved_end > active->base()) reserved_end += kSegmentHeaderBytes;
+  segments.push_back({active->base(), written, active->path()});
+  rotate_at = rotation_point();
+}
+
+void Journal::Impl::begin(std::uint8_t type, std::uint8_t version) {
+  require(record_at == 0, "begin() before the last record was finished");
+  if (batch.empty()) {
+    batch_at = written;
+    batch.resize(kBatchHeaderBytes);
+  }
+  record_at = batch.size();
+  encoder.u64(0);
+  encoder.u8(type);
+  encoder.u8(version);
+}
+
+RecordRef Journal::Impl::finish() {
+  require(record_at != 0, "finish() without begin()");
+  const std::size_t bytes = batch.size() - record_at;
+  require(padded(batch.size()) <= kMaxBatchBytes, "a batch of more than 4 GiB");
+  const RecordRef ref{batch_at + record_at, static_cast<std::uint32_t>(bytes)};
+  batch_sum = add_to_records_sum(batch_sum, seal_record(batch.data() + record_at, bytes, ref.address));
+  record_at = 0;
+  ++batch_records;
+  return ref;
+}
+
+Status Journal::Impl::reserve(std::size_t bytes) {
+  if (failed) return *failed;
+  const Address end = batch_end() + bytes + kReserveSlackBytes;
+  if (end <= reserved_end) return {};
+  if (Status status = active->take_room(end); !status) return status;
+  reserved_end = end;
+  return {};
+}
+
+Status Journal::Impl::write() {
+  if (failed) return *failed;
+  if (batch.empty()) return {};
+  require(record_at == 0, "write() before the last record was finished");
+  if (Status status = write_batch(); !status) return fail(status.error());
+  return durable() ? Status() : rotate();
+}
+
+// Between batches only, so that a record's address never depends on whether a file can be made: when there is no space
+// for a new segment, the present one just goes on.
+Status Journal::Impl::rotate() {
+  if (written < rotate_at || !batch.empty()) return {};
+  // What was reserved moves along.
+  const std::uint64_t room = reserved_end > written ? reserved_end - written : 0;
+  Result<std::unique_ptr<SegmentWriter>> created = create_segment(written, room);
+  if (!created) {
+    if (created.error().code != ErrorCode::kDiskFull) return fail(created.error());
+    rotate_at = written + kRotationRetryBytes;
+    return {};
+  }
+  // Not synced: zeros at the end of a sealed segment do no harm, should they come back.
+  if (Status status = active->trim(written); !status) return fail(status.error());
+  sealed_bytes.push_back(active->file_bytes());
+  adopt(std::move(*created));
+  return {};
+}
+
+Status Journal::Impl::write_batch() {
+  const bool only_mark = batch_records == 1 && batch[kBatchHeaderBytes + 8] == char{kMarkType};
+  batch.resize(padded(batch.size()));
+  const auto bytes = static_cast<std::uint32_t>(batch.size());
+  store_batch_header(batch.data(), {bytes, batch_records, batch_sum, on_disk}, batch_at);
+  if (Status status = active->write(batch_at, batch); !status) return status;
+  written = batch_at + batch.size();
+  told = on_disk;
+  if (!only_mark) {
+    data_end = written;
+    small_commits = batch.size() < kSmallCommitBytes;
+  }
+  segments.back().end = written;
+  if (!only_mark) {
+    std::swap(batch, recent);
+    recent_at = batch_at;
+  }
+  drop_batch();
+  if (recent.size() > kKeptBufferBytes) std::string().swap(recent);
+  return {};
+}
+
+Status Journal::Impl::sync() {
+  if (failed) return *failed;
+  if (durable() && synced < written) {
+    if (Status status = active->sync(); !status) return fail(status.error());
+    on_disk = written;
+  }
+  synced = written;
+  return rotate();
+}
+
+Result<bool> Journal::Impl::mark() {
+  if (!durable() || !batch.empty() || on_disk < written || told >= data_end) return false;
+  // The last of the disk belongs to jobs.
+  const Address room = std::max(reserved_end, written) + kMarkBatchBytes;
+  if (Status status = active->take_room(room); !status) {
+    if (status.error().code == ErrorCode::kDiskFull) return false;
+    return fail(status.error()).error();
+  }
+  reserved_end = room;
+  begin(kMarkType, 1);
+  finish();
+  if (Status status = write(); !status) return status.error();
+  if (Status status = sync(); !status) return status.error();
+  return true;
+}
+
+Result<bool> Journal::Impl::write_ahead() {
+  if (!durable() || !small_commits || !batch.empty() || written >= rotate_at) return false;
+  const std::uint64_t left = active->file_end() - written;
+  if (left >= options.prewrite_bytes / 4) return false;
+  const Address end = std::min(written + options.prewrite_bytes, rotate_at);
+  if (end <= active->file_end()) return false;
+  small_commits = false;
+  if (Status status = active->take_room(end); !status) {
+    if (status.error().code == ErrorCode::kDiskFull) return false;
+    return fail(status.error()).error();
+  }
+  if (Status status = active->write_zeros(end); !status) return fail(status.error()).error();
+  if (Status status = active->sync(); !status) return fail(status.error()).error();
+  on_disk = synced = written;
+  return true;
+}
+
+const Segment* Journal::Impl::find(Address address) const {
+  const auto after = std::upper_bound(segments.begin(), segments.end(), address,
+                                      [](Address wanted, const Segment& segment) { return wanted < segment.base; });
+  if (after == segments.begin()) return nullptr;
+  const Segment& segment = *std::prev(after);
+  return address < segment.end ? &segment : nullptr;
+}
+
+Result<RecordView> Journal::Impl::read(RecordRef ref) {
+  std::string_view bytes;
+  if (!batch.empty() && ref.address >= batch_at && ref.address + ref.bytes <= batch_at + batch.size()) {
+    // Copied: the batch may move in memory while the record is being looked at.
+    scratch.assign(batch, ref.address - batch_at, ref.bytes);
+    bytes = scratch;
+  } else if (ref.address >= recent_at && ref.address + ref.bytes <= recent_at + recent.size()) {
+    scratch.assign(recent, ref.address - recent_at, ref.bytes);
+    bytes = scratch;
+  }
+  const Segment* segment = nullptr;
+  if (bytes.empty()) {
+    segment = find(ref.address);
+    if (!segment || ref.bytes < kRecordHeaderBytes || segment->end - ref.address < ref.bytes) {
+      return Error{ErrorCode::kDamaged, directory + ": there is no record at address " + std::to_string(ref.address) +
+                                            ": its segment is missing; run `bide store check`"};
+    }
+    Result<std::string_view> got = reader.read(*segment, ref);
+    if (!got) return got.error();
+    bytes = *got;
+  }
+  const std::optional<RecordView> view = load_record(bytes, ref.address);
+  if (view && view->at.bytes == ref.bytes) return *view;
+  if (!segment) segment = &segments.back();
+  return damaged(segment->path, ref.address - segment->base, "a record fails its checksum");
+}
+
+Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Journal::~Journal() {
+  // A mark is a help to the next opening, not a promise: what was promised is synced already.
+  if (impl_->failed || !impl_->active) return;
+  impl_->drop_batch();
+  if (impl_->sync()) static_cast<void>(impl_->mark().has_value());
+}
+
+Result<std::unique_ptr<Journal>> Journal::open(platform::Disk& disk, const std::string& directory,
+                                               const JournalOptions& options, Address from,
+                                               const RecordVisitor& visitor) {
+  auto impl = std::make_unique<Impl>(disk, directory, options);
+  if (Status status = impl->open(from, visitor); !status) return status.error();
+  return std::unique_ptr<Journal>(new Journal(std::move(impl)));
+}
+
+const std::vector<TornTail>& Journal::torn_tails() const { return impl_->torn_tails; }
+
+Encoder& Journal::begin(std::uint8_t type, std::uint8_t version) {
+  impl_->begin(type, version);
+  return impl_->encoder;
+}
+RecordRef Journal::finish() { return impl_->finish(); }
+bool Journal::batch_empty() const { return impl_->batch.empty(); }
+std::size_t Journal::batch_bytes() const { return impl_->batch.size(); }
+
+Status Journal::reserve(std::size_t bytes) { return impl_->reserve(bytes); }
+Status Journal::write() { return impl_->write(); }
+Status Journal::sync() { return impl_->sync(); }
+
+Address Journal::end() const { return impl_->batch_end(); }
+Address Journal::written() const { return impl_->written; }
+Address Journal::synced() const { return impl_->synced; }
+
+Result<RecordView> Journal::read(RecordRef ref) { return impl_->read(ref); }
+const std::vector<Segment>& Journal::segments() const { return impl_->segments; }
+
+Result<Address> Journal::scan(Address base, Address from, std::size_t max_bytes, const RecordVisitor& visitor) {
+  const Segment* found = impl_->find(base);
+  if (!found || found->base != base) {
+    return Error{ErrorCode::kNotFound, impl_->directory + ": there is no segment " + segment_name(base)};
+  }
+  const Segment segment = *found;  // The visitor may append, and a new segment may begin.
+  Result<platform::File*> file = impl_->reader.file(segment);
+  if (!file) return file.error();
+  const std::uint64_t start = std::max<std::uint64_t>(std::max(from, base) - base, kSegmentHeaderBytes);
+  const std::size_t window = std::clamp<std::size_t>(max_bytes, 64 << 10, BatchReader::kWindowBytes);
+  BatchReader batches(**file, base, start, segment.end - base, impl_->scan_buffer, window);
+  while (true) {
+    Result<BatchReader::Found> next = batches.next();
+    if (!next) return next.error();
+    if (*next == BatchReader::Found::kInvalid) {
+      return damaged(segment.path, batches.offset(), "a batch fails its checksum");
+    }
+    if (*next != BatchReader::Found::kBatch) return segment.end;
+    if (batches.offset() - start >= max_bytes) return batches.address();
+    if (Status status = visit_batch(batches.batch(), batches.header(), batches.address(), 0, visitor); !status) {
+      return status.error();
+    }
+  }
+}
+
+Status Journal::remove(Address base) {
+  Impl& impl = *impl_;
+  if (impl.failed) return *impl.failed;
+  const auto found = std::find_if(impl.segments.begin(), impl.segments.end(),
+                                  [&](const Segment& segment) { return segment.base == base; });
+  require(found != impl.segments.end() && base != impl.active->base(),
+          "only a segment that is there and not being written to is removed");
+  // What is deleted may have been durable for long, and its copies are not: a weaker durability is no reason to lose
+  // old jobs.
+  if (impl.options.durability == Durability::kOs) {
+    if (Status status = impl.sync_everything(); !status) return impl.fail(status.error());
+  }
+  impl.reader.forget(*found);
+  if (Status status = impl.disk.remove(found->path); !status) return status;
+  impl.sealed_bytes.erase(impl.sealed_bytes.begin() + (found - impl.segments.begin()));
+  impl.segments.erase(found);
+  return impl.durable() ? impl.disk.sync_directory(impl.directory) : Status();
+}
+
+Result<bool> Journal::idle() {
+  if (impl_->failed) return *impl_->failed;
+  Result<bool> marked = impl_->mark();
+  if (!marked) return marked;
+  Result<bool> ahead = impl_->write_ahead();
+  if (!ahead) return ahead;
+  return *marked || *ahead;
+}
+
+std::uint64_t Journal::disk_bytes() const {
+  std::uint64_t bytes = impl_->active->file_bytes();
+  for (const std::uint64_t sealed : impl_->sealed_bytes) bytes += sealed;
+  return bytes;
+}
+
+}  // namespace bide::engine::journal

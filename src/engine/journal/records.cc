@@ -1,0 +1,421 @@
+#include "engine/journal/records.h"
+
+#include <algorithm>
+
+#include "engine/journal/layout.h"
+#include "engine/journal/record_fields.h"
+
+namespace bide::engine::journal {
+namespace {
+
+static_assert(static_cast<std::uint8_t>(RecordType::kMark) == kMarkType);
+
+constexpr std::uint8_t kVersion = 1;
+
+// Bits of the flags byte of each record: a field whose bit is not set has its default and is not written.
+namespace accepted {
+constexpr std::uint8_t kQueue = 1, kUniqueKey = 2, kPriority = 4, kExpires = 8, kTimeLimit = 16, kRetry = 32,
+                       kContentType = 64, kHeaders = 128;
+// The second flags byte.
+constexpr std::uint8_t kDueIsWall = 1, kAttempts = 2, kToken = 4, kPast = 8, kAllOfSecond = 15;
+}  // namespace accepted
+namespace granted {
+constexpr std::uint8_t kOutlivesProcess = 1, kWorker = 2, kAll = 3;
+}  // namespace granted
+namespace changed {
+constexpr std::uint8_t kToken = 1, kDueIsWall = 2, kDead = 4, kPast = 8, kAll = 15;
+}  // namespace changed
+namespace done {
+constexpr std::uint8_t kResult = 1, kContentType = 2, kAll = 3;
+}  // namespace done
+
+std::string_view name_of(RecordType type) {
+  switch (type) {
+    case RecordType::kMark:
+      return "mark";
+    case RecordType::kAccepted:
+      return "accepted";
+    case RecordType::kGranted:
+      return "granted";
+    case RecordType::kChanged:
+      return "changed";
+    case RecordType::kDone:
+      return "done";
+    case RecordType::kRemoved:
+      return "removed";
+    case RecordType::kQueue:
+      return "queue";
+    case RecordType::kClock:
+      return "clock";
+    case RecordType::kMoved:
+      return "moved";
+  }
+  return "unknown";
+}
+
+std::string describe(const RecordView& view, RecordType type) {
+  std::string text(name_of(type));
+  text += " record at journal address ";
+  text += std::to_string(view.at.address);
+  return text;
+}
+
+Error malformed(const RecordView& view, RecordType type, const char* what) {
+  return {ErrorCode::kDamaged, describe(view, type) + ": " + what + "; run `bide store check`"};
+}
+
+Status check_kind(const RecordView& view, RecordType type) {
+  if (view.type != static_cast<std::uint8_t>(type)) return malformed(view, type, "it is of another type");
+  if (view.version == 0) return malformed(view, type, "version 0 never existed");
+  if (view.version > kVersion) {
+    return Error{ErrorCode::kNewerVersion,
+                 describe(view, type) + ": version " + std::to_string(view.version) + ", written by a newer bide"};
+  }
+  return {};
+}
+
+// The last word of every decoder.
+Status complete(const Decoder& in, const RecordView& view, RecordType type) {
+  if (in.done()) return {};
+  return malformed(view, type, in.ok() ? "there are bytes after its last field" : "it ends in the middle of a field");
+}
+
+Encoder& begin(Journal& journal, RecordType type) { return journal.begin(static_cast<std::uint8_t>(type), kVersion); }
+
+// What recovery needs stands first, so that it need not look at the rest.
+struct AcceptedFront {
+  AcceptedBrief brief;
+  std::int64_t accepted_ms = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t more_flags = 0;
+};
+
+const char* get_front(Decoder& in, AcceptedFront& out) {
+  AcceptedBrief& brief = out.brief;
+  brief.id = in.id();
+  out.flags = in.u8();
+  out.more_flags = in.u8();
+  if (out.more_flags & ~accepted::kAllOfSecond) return "it has a flag that is not known";
+  out.accepted_ms = in.i64();
+  brief.due_ms = get_time(in, out.accepted_ms);
+  brief.kind = in.string();
+  brief.queue = out.flags & accepted::kQueue ? in.string() : std::string_view(default_job().queue);
+  brief.unique_key = out.flags & accepted::kUniqueKey ? in.string() : std::string_view();
+  brief.priority = out.flags & accepted::kPriority ? static_cast<std::int8_t>(in.u8()) : 0;
+  if (brief.priority < -100 || brief.priority > 100) return "its priority is out of range";
+  brief.attempts = 0;
+  if (out.more_flags & accepted::kAttempts && !get_u32(in, brief.attempts)) return "its attempts are out of range";
+  brief.token = out.more_flags & accepted::kToken ? in.count() : 0;
+  brief.due_is_wall = (out.more_flags & accepted::kDueIsWall) != 0;
+  brief.has_expiry = (out.flags & accepted::kExpires) != 0;
+  return nullptr;
+}
+
+}  // namespace
+
+RecordRef append(Journal& journal, const Accepted& record) {
+  const Job& job = record.job;
+  const Job& usual = default_job();
+  std::uint8_t flags = 0;
+  if (job.queue != usual.queue) flags |= accepted::kQueue;
+  if (!job.unique_key.empty()) flags |= accepted::kUniqueKey;
+  if (job.priority != 0) flags |= accepted::kPriority;
+  if (job.expires) flags |= accepted::kExpires;
+  if (job.time_limit != usual.time_limit) flags |= accepted::kTimeLimit;
+  if (job.retry != usual.retry) flags |= accepted::kRetry;
+  if (job.content_type != usual.content_type) flags |= accepted::kContentType;
+  if (!job.headers.empty()) flags |= accepted::kHeaders;
+  std::uint8_t more_flags = 0;
+  if (record.due_is_wall) more_flags |= accepted::kDueIsWall;
+  if (record.attempts != 0) more_flags |= accepted::kAttempts;
+  if (record.token != 0) more_flags |= accepted::kToken;
+  if (!is_empty(record.past)) more_flags |= accepted::kPast;
+
+  Encoder& out = begin(journal, RecordType::kAccepted);
+  out.id(job.id);
+  out.u8(flags);
+  out.u8(more_flags);
+  out.i64(record.accepted_ms);
+  put_time(out, record.due_ms, record.accepted_ms);
+  out.string(job.kind);
+  if (flags & accepted::kQueue) out.string(job.queue);
+  if (flags & accepted::kUniqueKey) out.string(job.unique_key);
+  if (flags & accepted::kPriority) {
+    out.u8(static_cast<std::uint8_t>(static_cast<std::int8_t>(std::clamp(job.priority, -100, 100))));
+  }
+  if (more_flags & accepted::kAttempts) out.count(record.attempts);
+  if (more_flags & accepted::kToken) out.count(record.token);
+  if (more_flags & accepted::kPast) put_past(out, record.past);
+  if (flags & accepted::kExpires) put_time(out, to_ms(*job.expires), record.accepted_ms);
+  if (flags & accepted::kTimeLimit) out.count(static_cast<std::uint64_t>(job.time_limit.count()));
+  if (flags & accepted::kRetry) put_retry(out, job.retry);
+  if (flags & accepted::kContentType) out.string(job.content_type);
+  if (flags & accepted::kHeaders) {
+    out.count(job.headers.size());
+    for (const auto& [name, value] : job.headers) {
+      out.string(name);
+      out.string(value);
+    }
+  }
+  out.string(job.body);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, AcceptedBrief& out) {
+  constexpr RecordType type = RecordType::kAccepted;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  AcceptedFront front;
+  if (const char* wrong = get_front(in, front)) return malformed(view, type, wrong);
+  if (front.more_flags & accepted::kPast) {
+    AttemptCounts counts;
+    if (const char* wrong = get_counts(in, counts)) return malformed(view, type, wrong);
+    front.brief.crashed = counts.crashed;
+  }
+  if (!in.ok()) return malformed(view, type, "it ends in the middle of a field");
+  out = front.brief;
+  return {};
+}
+
+Status decode(const RecordView& view, Accepted& out) {
+  constexpr RecordType type = RecordType::kAccepted;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  AcceptedFront front;
+  if (const char* wrong = get_front(in, front)) return malformed(view, type, wrong);
+  out = Accepted();
+  out.due_ms = front.brief.due_ms;
+  out.accepted_ms = front.accepted_ms;
+  out.due_is_wall = front.brief.due_is_wall;
+  out.attempts = front.brief.attempts;
+  out.token = front.brief.token;
+  Job& job = out.job;
+  job.id = front.brief.id;
+  job.kind = front.brief.kind;
+  job.queue = front.brief.queue;
+  job.unique_key = front.brief.unique_key;
+  job.priority = front.brief.priority;
+  job.due = to_time(out.due_ms);
+  if (front.more_flags & accepted::kPast) {
+    if (const char* wrong = get_past(in, out.past)) return malformed(view, type, wrong);
+  }
+  if (front.flags & accepted::kExpires) job.expires = to_time(get_time(in, out.accepted_ms));
+  if (front.flags & accepted::kTimeLimit && !get_duration(in, job.time_limit)) {
+    return malformed(view, type, "its time limit is out of range");
+  }
+  if (front.flags & accepted::kRetry) {
+    if (const char* wrong = get_retry(in, job.retry)) return malformed(view, type, wrong);
+  }
+  if (front.flags & accepted::kContentType) job.content_type = in.string();
+  if (front.flags & accepted::kHeaders) {
+    const std::uint64_t headers = in.count();
+    if (headers > in.left() / 2) return malformed(view, type, "it has more headers than bytes");
+    job.headers.resize(static_cast<std::size_t>(headers));
+    for (auto& [name, value] : job.headers) {
+      name = in.string();
+      value = in.string();
+    }
+  }
+  job.body = in.string();
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const Granted& record) {
+  Encoder& out = begin(journal, RecordType::kGranted);
+  const std::uint8_t worker = record.worker.empty() ? 0 : granted::kWorker;
+  out.u8(static_cast<std::uint8_t>((record.outlives_process ? granted::kOutlivesProcess : 0) | worker));
+  out.i64(record.at_ms);
+  if (worker) out.string(record.worker);
+  out.count(record.grants.size());
+  for (const Grant& grant : record.grants) {
+    out.id(grant.id);
+    out.count(grant.token);
+  }
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, Granted& out) {
+  constexpr RecordType type = RecordType::kGranted;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  const std::uint8_t flags = in.u8();
+  if (flags & ~granted::kAll) return malformed(view, type, "it has a flag that is not known");
+  out.outlives_process = (flags & granted::kOutlivesProcess) != 0;
+  out.at_ms = in.i64();
+  out.worker = flags & granted::kWorker ? in.string() : std::string_view();
+  const std::uint64_t grants = in.count();
+  if (grants > in.left() / (JobId::kSize + 1)) return malformed(view, type, "it has more grants than bytes");
+  out.grants.resize(static_cast<std::size_t>(grants));
+  for (Grant& grant : out.grants) {
+    grant.id = in.id();
+    grant.token = in.count();
+  }
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const Changed& record) {
+  std::uint8_t flags = 0;
+  if (record.token != 0) flags |= changed::kToken;
+  if (record.due_is_wall) flags |= changed::kDueIsWall;
+  if (record.dead) flags |= changed::kDead;
+  if (!is_empty(record.past)) flags |= changed::kPast;
+  Encoder& out = begin(journal, RecordType::kChanged);
+  out.id(record.id);
+  out.u8(static_cast<std::uint8_t>(record.cause));
+  out.u8(flags);
+  out.i64(record.at_ms);
+  put_time(out, record.due_ms, record.at_ms);
+  out.count(record.attempts);
+  if (flags & changed::kToken) out.count(record.token);
+  if (flags & changed::kDead) out.u8(static_cast<std::uint8_t>(*record.dead));
+  if (flags & changed::kPast) put_past(out, record.past);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, Changed& out) {
+  constexpr RecordType type = RecordType::kChanged;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  out = Changed();
+  out.id = in.id();
+  const std::uint8_t cause = in.u8();
+  if (cause < static_cast<std::uint8_t>(ChangeCause::kFault) ||
+      cause > static_cast<std::uint8_t>(ChangeCause::kExpired)) {
+    return malformed(view, type, "no such cause");
+  }
+  out.cause = static_cast<ChangeCause>(cause);
+  const std::uint8_t flags = in.u8();
+  if (flags & ~changed::kAll) return malformed(view, type, "it has a flag that is not known");
+  out.due_is_wall = (flags & changed::kDueIsWall) != 0;
+  out.at_ms = in.i64();
+  out.due_ms = get_time(in, out.at_ms);
+  if (!get_u32(in, out.attempts)) return malformed(view, type, "its attempts are out of range");
+  if (flags & changed::kToken) out.token = in.count();
+  if (flags & changed::kDead) {
+    const std::uint8_t dead = in.u8();
+    if (dead > static_cast<std::uint8_t>(DeadReason::kPoison))
+      return malformed(view, type, "no such reason to be dead");
+    out.dead = static_cast<DeadReason>(dead);
+  }
+  if (flags & changed::kPast) {
+    if (const char* wrong = get_past(in, out.past)) return malformed(view, type, wrong);
+  }
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const DoneRecord& record) {
+  std::uint8_t flags = 0;
+  if (!record.result.empty()) flags |= done::kResult;
+  if (!record.content_type.empty()) flags |= done::kContentType;
+  Encoder& out = begin(journal, RecordType::kDone);
+  out.id(record.id);
+  out.u8(flags);
+  out.i64(record.at_ms);
+  out.count(record.token);
+  out.count(record.attempts);
+  if (flags & done::kContentType) out.string(record.content_type);
+  if (flags & done::kResult) out.string(record.result);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, DoneRecord& out) {
+  constexpr RecordType type = RecordType::kDone;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  out.id = in.id();
+  const std::uint8_t flags = in.u8();
+  if (flags & ~done::kAll) return malformed(view, type, "it has a flag that is not known");
+  out.at_ms = in.i64();
+  out.token = in.count();
+  if (!get_u32(in, out.attempts)) return malformed(view, type, "its attempts are out of range");
+  out.content_type = flags & done::kContentType ? in.string() : std::string_view();
+  out.result = flags & done::kResult ? in.string() : std::string_view();
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const Removed& record) {
+  Encoder& out = begin(journal, RecordType::kRemoved);
+  out.u8(static_cast<std::uint8_t>(record.cause));
+  out.i64(record.at_ms);
+  out.count(record.ids.size());
+  for (const JobId& id : record.ids) out.id(id);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, Removed& out) {
+  constexpr RecordType type = RecordType::kRemoved;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  const std::uint8_t cause = in.u8();
+  if (cause < static_cast<std::uint8_t>(RemoveCause::kCancelled) ||
+      cause > static_cast<std::uint8_t>(RemoveCause::kForgotten)) {
+    return malformed(view, type, "no such cause");
+  }
+  out.cause = static_cast<RemoveCause>(cause);
+  out.at_ms = in.i64();
+  const std::uint64_t ids = in.count();
+  if (ids > in.left() / JobId::kSize) return malformed(view, type, "it has more ids than bytes");
+  out.ids.resize(static_cast<std::size_t>(ids));
+  for (JobId& id : out.ids) id = in.id();
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const QueueRecord& record) {
+  Encoder& out = begin(journal, RecordType::kQueue);
+  out.u8(record.paused ? 1 : 0);
+  out.string(record.name);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, QueueRecord& out) {
+  constexpr RecordType type = RecordType::kQueue;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  const std::uint8_t paused = in.u8();
+  if (paused > 1) return malformed(view, type, "it is neither paused nor not");
+  out.paused = paused != 0;
+  out.name = in.string();
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const ClockStep& record) {
+  begin(journal, RecordType::kClock).i64(record.by_ms);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, ClockStep& out) {
+  constexpr RecordType type = RecordType::kClock;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  out.by_ms = in.i64();
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const Moved& record) {
+  Encoder& out = begin(journal, RecordType::kMoved);
+  out.count(record.from.address);
+  out.count(record.from.bytes);
+  out.u8(record.inner.type);
+  out.u8(record.inner.version);
+  out.raw(record.inner.payload);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, Moved& out) {
+  constexpr RecordType type = RecordType::kMoved;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  out.from.address = in.count();
+  if (!get_u32(in, out.from.bytes)) return malformed(view, type, "the size it had is out of range");
+  out.inner.type = in.u8();
+  out.inner.version = in.u8();
+  out.inner.payload = in.rest();
+  out.inner.at = view.at;
+  const auto inner = static_cast<RecordType>(out.inner.type);
+  if (inner != RecordType::kAccepted && inner != RecordType::kChanged && inner != RecordType::kDone) {
+    return malformed(view, type, "what is inside is of a type that is never moved");
+  }
+  return complete(in, view, type);
+}
+
+}  // namespace bide::engine::journal

@@ -1,0 +1,151 @@
+// Records: what can happen to a job, as it is written down. Each is a struct with an encoder and a decoder; together
+// with the journal they are the whole on-disk format, drawn in docs/formats/journal.md.
+//
+// A record says what *is* from now on, not what to do: applying it needs no clock, no randomness and no other record.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bide/inspector.h"
+#include "bide/job.h"
+#include "bide/result.h"
+#include "engine/journal/journal.h"
+
+namespace bide::engine::journal {
+
+enum class RecordType : std::uint8_t {
+  kMark = 1,      // Nothing: carries the synced point of its batch.
+  kAccepted = 2,  // A job, whole.
+  kGranted = 3,   // Leases were given: attempts are counted.
+  kChanged = 4,   // A job is scheduled again, or dead.
+  kDone = 5,
+  kRemoved = 6,  // Jobs are gone: cancelled, deleted, purged, forgotten.
+  kQueue = 7,    // A queue is paused or not.
+  kClock = 8,    // The wall clock was stepped.
+  kMoved = 9,    // Compaction: a record in a new place.
+};
+
+// How a job's attempts went so far; read back when it is leased, shown or changed again.
+struct Past {
+  AttemptCounts counts;
+  std::vector<AttemptError> history;  // At most Limits::kHistory, newest last.
+  std::string note;
+};
+
+struct Accepted {
+  Job job;  // With id; delay is 0 and due is set.
+  std::int64_t due_ms = 0;
+  std::int64_t accepted_ms = 0;
+  bool due_is_wall = false;  // A time of the wall clock; otherwise it moves when the clock is stepped.
+  Past past;                 // Not empty when an attempt replaced the body.
+  std::uint32_t attempts = 0;
+  std::uint64_t token = 0;  // Not 0: the settle that replaced the body; ends that lease.
+};
+
+struct Grant {
+  JobId id;
+  std::uint64_t token = 0;
+};
+
+struct Granted {
+  std::int64_t at_ms = 0;
+  bool outlives_process = false;
+  std::string worker;
+  std::vector<Grant> grants;
+};
+
+enum class ChangeCause : std::uint8_t {
+  kFault = 1,     // An attempt failed, timed out, was lost or crashed; see past.history.back().
+  kReturned = 2,  // Given back, not charged.
+  kRescheduled = 3,
+  kReplayed = 4,
+  kExpired = 5,
+};
+
+struct Changed {
+  JobId id;
+  ChangeCause cause = ChangeCause::kFault;
+  std::uint64_t token = 0;  // The lease that ended with this; 0 when none did.
+  std::int64_t at_ms = 0;
+  std::int64_t due_ms = 0;
+  bool due_is_wall = false;
+  std::optional<DeadReason> dead;  // Empty: scheduled.
+  std::uint32_t attempts = 0;      // Started, from now on.
+  std::string unique_key;          // Replayed: the key that it holds again.
+  Past past;
+};
+
+struct DoneRecord {
+  JobId id;
+  std::uint64_t token = 0;
+  std::int64_t at_ms = 0;
+  std::uint32_t attempts = 0;
+  std::string result;
+  std::string content_type;
+};
+
+enum class RemoveCause : std::uint8_t { kCancelled = 1, kDeleted = 2, kPurged = 3, kForgotten = 4 };
+
+struct Removed {
+  RemoveCause cause = RemoveCause::kCancelled;
+  std::int64_t at_ms = 0;
+  std::vector<JobId> ids;
+};
+
+struct QueueRecord {
+  std::string name;
+  bool paused = false;
+};
+
+struct ClockStep {
+  std::int64_t by_ms = 0;
+};
+
+// A copy of an Accepted, Changed or Done record that is still needed, with its own payload inside.
+struct Moved {
+  RecordRef from;
+  RecordView inner;  // payload points into the journal's buffer or the caller's.
+};
+
+// Append to the journal's batch. For Accepted, the body is taken from the job.
+RecordRef append(Journal& journal, const Accepted& record);
+RecordRef append(Journal& journal, const Granted& record);
+RecordRef append(Journal& journal, const Changed& record);
+RecordRef append(Journal& journal, const DoneRecord& record);
+RecordRef append(Journal& journal, const Removed& record);
+RecordRef append(Journal& journal, const QueueRecord& record);
+RecordRef append(Journal& journal, const ClockStep& record);
+RecordRef append(Journal& journal, const Moved& record);
+
+// kDamaged when the payload is not what its type says; kNewerVersion when its version is not known.
+Status decode(const RecordView& view, Accepted& out);
+Status decode(const RecordView& view, Granted& out);
+Status decode(const RecordView& view, Changed& out);
+Status decode(const RecordView& view, DoneRecord& out);
+Status decode(const RecordView& view, Removed& out);
+Status decode(const RecordView& view, QueueRecord& out);
+Status decode(const RecordView& view, ClockStep& out);
+Status decode(const RecordView& view, Moved& out);
+
+// Only what recovery needs of an Accepted record: nothing is allocated, the views point into the payload.
+struct AcceptedBrief {
+  JobId id;
+  std::string_view kind;
+  std::string_view queue;
+  std::string_view unique_key;
+  std::int64_t due_ms = 0;
+  bool due_is_wall = false;
+  bool has_expiry = false;
+  int priority = 0;
+  std::uint32_t attempts = 0;
+  std::uint32_t crashed = 0;
+  std::uint64_t token = 0;
+};
+Status decode(const RecordView& view, AcceptedBrief& out);
+
+}  // namespace bide::engine::journal

@@ -1,0 +1,90 @@
+#include "engine/journal/segment_writer.h"
+
+#include <algorithm>
+
+namespace bide::engine::journal {
+namespace {
+
+constexpr std::uint64_t kRoomStep = 1 << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(platform::Disk& disk, const std::string& directory,
+                                                             const SegmentHeader& header, std::uint64_t room,
+                                                             bool durable) {
+  const std::string path = directory + "/" + segment_name(header.base);
+  Result<std::unique_ptr<platform::File>> file = disk.open(path, platform::OpenMode::kCreate);
+  if (!file) return file.error();
+  std::unique_ptr<SegmentWriter> writer(new SegmentWriter(std::move(*file), path, header.base));
+  const auto fill = [&]() -> Status {
+    // What an earlier attempt may have left.
+    if (Status status = writer->file_->truncate(0); !status) return status;
+    if (room > 0) {
+      if (Status status = writer->take_room(header.base + kSegmentHeaderBytes + room); !status) return status;
+    }
+    if (Status status = writer->write(header.base, encode(header)); !status) return status;
+    if (!durable) return {};
+    if (Status status = writer->sync(); !status) return status;
+    return disk.sync_directory(directory);
+  };
+  Status filled = fill();
+  if (filled) return writer;
+  // Its name must not come back: the address it begins at will be used by the segment before it.
+  writer.reset();
+  if (Status status = disk.remove(path); !status) return status.error();
+  if (durable) {
+    if (Status status = disk.sync_directory(directory); !status) {
+      return Error{ErrorCode::kIoError, status.error().message};
+    }
+  }
+  return filled.error();
+}
+
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::open(platform::Disk& disk, const Segment& segment,
+                                                           std::uint64_t file_bytes) {
+  Result<std::unique_ptr<platform::File>> file = disk.open(segment.path, platform::OpenMode::kReadWrite);
+  if (!file) return file.error();
+  std::unique_ptr<SegmentWriter> writer(new SegmentWriter(std::move(*file), segment.path, segment.base));
+  writer->file_end_ = writer->room_end_ = segment.base + file_bytes;
+  return writer;
+}
+
+Status SegmentWriter::write(Address at, std::string_view bytes) {
+  if (Status status = file_->write(at - base_, bytes); !status) return status;
+  file_end_ = std::max(file_end_, at + bytes.size());
+  room_end_ = std::max(room_end_, file_end_);
+  return {};
+}
+
+Status SegmentWriter::take_room(Address end) {
+  if (end <= room_end_) return {};
+  const Address generous = base_ + (end - base_ + kRoomStep - 1) / kRoomStep * kRoomStep;
+  Status taken = file_->allocate(room_end_ - base_, generous - room_end_);
+  if (taken) {
+    room_end_ = generous;
+    return {};
+  }
+  if (taken.error().code == ErrorCode::kUnsupported) return {};  // This file system cannot promise anything.
+  if (taken.error().code != ErrorCode::kDiskFull) return taken;
+  if (Status status = file_->allocate(room_end_ - base_, end - room_end_); !status) return status;
+  room_end_ = end;
+  return {};
+}
+
+Status SegmentWriter::write_zeros(Address end) {
+  static const std::string zeros(64 << 10, '\0');
+  while (file_end_ < end) {
+    const std::size_t size = static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), end - file_end_));
+    if (Status status = write(file_end_, std::string_view(zeros).substr(0, size)); !status) return status;
+  }
+  return {};
+}
+
+Status SegmentWriter::trim(Address end) {
+  if (room_end_ <= end) return {};
+  if (Status status = file_->truncate(end - base_); !status) return status;
+  file_end_ = room_end_ = end;
+  return {};
+}
+
+}  // namespace bide::engine::journal

@@ -1,0 +1,58 @@
+// LeaseTable: the leases that are out. A running entry's `next` is its place here.
+
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "engine/slab.h"
+
+namespace bide::engine {
+
+struct Running {
+  std::uint64_t token = 0;
+  Slot slot = kNoSlot;               // kNoSlot: a free place.
+  std::uint32_t subscription = 0;    // 0: none any more, the process was restarted.
+  std::int64_t started_ms = 0;
+  // Elapsed time, which no change of the wall clock touches.
+  std::int64_t deadline_ms = 0;
+  std::int64_t limit_ms = std::numeric_limits<std::int64_t>::max();
+  std::uint32_t lease_ms = 0;
+  std::uint16_t worker = 0;
+  bool outlives_process = false;
+  bool cancel_requested = false;
+};
+
+class LeaseTable {
+ public:
+  std::uint32_t add(Running running) {
+    ++size_;
+    if (free_.empty()) {
+      places_.push_back(running);
+      return static_cast<std::uint32_t>(places_.size() - 1);
+    }
+    const std::uint32_t place = free_.back();
+    free_.pop_back();
+    places_[place] = running;
+    return place;
+  }
+  void remove(std::uint32_t place) {
+    places_[place] = Running{};
+    free_.push_back(place);
+    --size_;
+  }
+  Running& operator[](std::uint32_t place) { return places_[place]; }
+  const Running& operator[](std::uint32_t place) const { return places_[place]; }
+
+  std::vector<Running>& places() { return places_; }
+  const std::vector<Running>& places() const { return places_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::vector<Running> places_;
+  std::vector<std::uint32_t> free_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace bide::engine

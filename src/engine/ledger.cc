@@ -1,0 +1,425 @@
+#include "engine/ledger.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/retry_decision.h"
+#include "platform/fatal.h"
+
+namespace bide::engine {
+
+namespace {
+
+// A wall clock further than this from our time has been stepped; nearer, it is only being steered.
+constexpr std::int64_t kClockStepUs = 100'000;
+// Leases are checked at most so often: nobody minds one that runs out a little late.
+constexpr std::int64_t kLeaseCheckMs = 20;
+constexpr std::int64_t kReserveRetryMs = 1000;
+constexpr std::size_t kTidyBytes = 512 * 1024;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+std::string journal_directory(const std::string& directory) { return directory + "/journal"; }
+std::string reserve_path(const std::string& directory) { return directory + "/reserve"; }
+
+}  // namespace
+
+Ledger::Ledger(EngineOptions options)
+    : options_(std::move(options)),
+      disk_(*options_.disk),
+      clock_(*options_.clock),
+      random_(*options_.random),
+      state_(options_.done_limit),
+      warm_(options_.warm_bytes) {}
+
+Result<std::unique_ptr<Ledger>> Ledger::open(EngineOptions options) {
+  std::unique_ptr<Ledger> ledger(new Ledger(std::move(options)));
+  if (Status recovered = ledger->recover(); !recovered) {
+    ledger->failed_ = true;
+    return recovered.error();
+  }
+  return ledger;
+}
+
+Ledger::~Ledger() {
+  if (failed_ || journal_ == nullptr) return;
+  // An orderly end: whoever holds a lease in this process goes with it, and that is not the job's fault.
+  std::vector<Slot> held;
+  for (const Running& running : state_.leases().places()) {
+    if (running.slot != kNoSlot && !running.outlives_process) held.push_back(running.slot);
+  }
+  for (const Slot slot : held) {
+    if (!give_back(slot, Returned{.note = "the process that ran it was stopped"})) return;
+  }
+  needs_sync_ = true;
+  (void)commit();
+}
+
+Status Ledger::recover() {
+  if (Status made = disk_.make_directory(options_.directory); !made) return made;
+  auto lock = disk_.lock(options_.directory);
+  if (!lock) return lock.error();
+  lock_ = std::move(*lock);
+  if (Status made = disk_.make_directory(journal_directory(options_.directory)); !made) return made;
+  if (Status synced = disk_.sync_directory(options_.directory); !synced) return synced;
+
+  const auto snapshot = load_snapshot(disk_, options_.directory, state_);
+  if (!snapshot) return snapshot.error();
+  snapshot_at_ = snapshot->value_or(0);
+  const journal::JournalOptions journal_options{.segment_bytes = options_.segment_bytes,
+                                                .durability = options_.durability};
+  auto opened = journal::Journal::open(disk_, journal_directory(options_.directory), journal_options, snapshot_at_,
+                                       [this](const journal::RecordView& view) { return state_.apply(view); });
+  if (!opened) return opened.error();
+  journal_ = std::move(*opened);
+  if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
+  compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes);
+
+  const platform::Instant instant = clock_.now();
+  elapsed_us_ = instant.elapsed_us;
+  wall_us_ = instant.wall_us;
+  clock_offset_us_ = wall_us_ - elapsed_us_;
+  now_us_ = wall_us_;
+  last_token_ = state_.last_token();
+  // The clock was set back while nobody looked: what waits for a span of time still has all of it before it.
+  const std::int64_t back_ms = now_ms() - state_.last_time_ms();
+  if (back_ms < 0) {
+    const journal::ClockStep step{back_ms};
+    append(*journal_, step);
+    if (Status applied = state_.apply(step); !applied) return applied;
+  }
+  state_.start(now_ms(), *journal_);
+  state_.forget_done(now_ms() - options_.result_retention.count());
+  open_report_.jobs = state_.jobs();
+  open_report_.torn_tails = journal_->torn_tails();
+  if (Status charged = charge_crashes(); !charged) return charged;
+  // Not being able to set space aside is no reason not to start.
+  (void)keep_reserve();
+  needs_sync_ = true;
+  return commit();
+}
+
+Status Ledger::charge_crashes() {
+  std::vector<Slot> crashed;
+  for (Running& running : state_.leases().places()) {
+    if (running.slot == kNoSlot) continue;
+    if (running.outlives_process) {
+      // Its worker is elsewhere and gets the time of a lease to be heard of again.
+      running.lease_ms = 15'000;
+      running.deadline_ms = elapsed_us_ / 1000 + running.lease_ms;
+      lease_check_ms_ = std::min(lease_check_ms_, running.deadline_ms);
+    } else {
+      crashed.push_back(running.slot);
+    }
+  }
+  for (const Slot slot : crashed) {
+    auto loaded = load(slot);
+    if (!loaded) return loaded.error();
+    const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
+                                                     "the process died during this attempt", random_.next(),
+                                                     options_.max_crashes);
+    if (Status roomy = make_room(8192, true); !roomy) return roomy;
+    if (Status ended = end_attempt(slot, outcome); !ended) return ended;
+  }
+  duplicate_starts_.crashed += crashed.size();
+  open_report_.crashed_attempts = crashed.size();
+  return {};
+}
+
+Status Ledger::follow_clock() {
+  const platform::Instant instant = clock_.now();
+  elapsed_us_ = std::max(elapsed_us_, instant.elapsed_us);
+  wall_us_ = instant.wall_us;
+  const std::int64_t step_us = wall_us_ - elapsed_us_ - clock_offset_us_;
+  if (step_us > kClockStepUs || step_us < -kClockStepUs) {
+    // Whole milliseconds, rounded up: nothing may come early by it.
+    const std::int64_t step_ms = step_us / 1000 + (step_us > 0 ? 1 : 0);
+    if (Status roomy = make_room(64, true); !roomy) return roomy;
+    const journal::ClockStep step{step_ms};
+    append(*journal_, step);
+    clock_offset_us_ += step_ms * 1000;
+    now_us_ = elapsed_us_ + clock_offset_us_;
+    if (Status applied = state_.apply(step); !applied) return applied;
+  }
+  now_us_ = elapsed_us_ + clock_offset_us_;
+  return {};
+}
+
+Status Ledger::begin() {
+  if (Status followed = follow_clock(); !followed) return followed;
+  state_.advance(now_ms(), wall_us_ / 1000);
+  if (Status expired = expire_leases(); !expired) return expired;
+  if (Status forgotten = forget_old(); !forgotten) return forgotten;
+  if (!tasks_.empty()) {
+    auto finished = tasks_.front()();
+    if (!finished) return finished.error();
+    if (*finished) tasks_.pop_front();
+  }
+  return {};
+}
+
+Status Ledger::expire_leases() {
+  const std::int64_t elapsed_ms = elapsed_us_ / 1000;
+  if (state_.leases().size() == 0 || elapsed_ms < lease_check_ms_) return {};
+  std::int64_t earliest = kNever;
+  std::vector<std::pair<Slot, Fault>> expired;
+  for (const Running& running : state_.leases().places()) {
+    if (running.slot == kNoSlot) continue;
+    const std::int64_t deadline = std::min(running.deadline_ms, running.limit_ms);
+    if (elapsed_ms < deadline) {
+      earliest = std::min(earliest, deadline);
+    } else {
+      expired.emplace_back(running.slot, elapsed_ms >= running.limit_ms ? Fault::kTimedOut : Fault::kLost);
+    }
+  }
+  lease_check_ms_ = std::max(earliest, elapsed_ms + kLeaseCheckMs);
+  for (const auto& [slot, fault] : expired) {
+    if (Status roomy = make_room(8192, true); !roomy) return {};  // Later, when there is room.
+    auto loaded = load(slot);
+    if (!loaded) return loaded.error();
+    const bool late = fault == Fault::kTimedOut;
+    ++(late ? duplicate_starts_.timed_out : duplicate_starts_.lost);
+    const Outcome outcome = core::decide_after_fault(
+        loaded->job.retry, loaded->past.counts, fault,
+        late ? "ran longer than its time limit" : "its worker fell silent and lost the lease", random_.next(),
+        options_.max_crashes);
+    if (Status ended = end_attempt(slot, outcome); !ended) return ended;
+  }
+  return {};
+}
+
+Status Ledger::forget_old() {
+  state_.forget_done(now_ms() - options_.result_retention.count());
+  if (options_.dead_retention.count() == 0) return {};
+  const std::vector<JobId> old = state_.dead_before(now_ms() - options_.dead_retention.count(), 256);
+  if (old.empty()) return {};
+  if (!make_room(old.size() * JobId::kSize + 64, true)) return {};
+  for (const JobId& id : old) {
+    if (Status removed = remove(id, journal::RemoveCause::kForgotten); !removed) return removed;
+  }
+  return {};
+}
+
+Status Ledger::commit() {
+  if (!journal_->batch_empty()) {
+    if (Status written = journal_->write(); !written) {
+      failed_ = true;
+      return written;
+    }
+    tidy_wanted_ = true;
+  }
+  if (needs_sync_) {
+    if (Status synced = journal_->sync(); !synced) {
+      failed_ = true;
+      return synced;
+    }
+    needs_sync_ = false;
+  }
+  return {};
+}
+
+void Ledger::tell(const Status& committed) {
+  std::vector<std::function<void(const Status&)>> callbacks;
+  callbacks.swap(after_commit_);
+  for (const auto& callback : callbacks) callback(committed);
+}
+
+Result<std::vector<Delivery>> Ledger::grant() {
+  std::vector<Delivery> deliveries;
+  if (subscriptions_.empty()) return deliveries;
+  // In rounds, so that subscribers of one queue share it; whose turn it is to be first goes around.
+  auto at = subscriptions_.upper_bound(grant_first_);
+  if (at == subscriptions_.end()) at = subscriptions_.begin();
+  grant_first_ = at->first;
+  std::size_t idle = 0;
+  for (std::size_t granted = 0; idle < subscriptions_.size() && granted < 4096;) {
+    auto some = grant_some(at->first, at->second, deliveries);
+    if (!some) return some.error();
+    granted += *some;
+    idle = *some == 0 ? idle + 1 : 0;
+    if (++at == subscriptions_.end()) at = subscriptions_.begin();
+  }
+  if (journal_->batch_empty()) return deliveries;
+  // Not synced: the count must survive the process, and the next sync takes it along.
+  if (Status written = journal_->write(); !written) {
+    failed_ = true;
+    return written.error();
+  }
+  return deliveries;
+}
+
+Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries) {
+  constexpr int kRound = 256;
+  const int most = std::min(subscriber.room(), kRound);
+  if (most == 0) return std::size_t{0};
+  journal::Granted record{
+      .at_ms = now_ms(), .outlives_process = subscriber.outlives_process, .worker = subscriber.worker, .grants = {}};
+  std::vector<Lease> leases;
+  std::vector<Slot> slots;
+  std::size_t expired = 0;
+  for (int n = 0; n < most;) {
+    SubscribedQueue* from = subscriber.next_queue(state_.queues());
+    if (from == nullptr) break;
+    // Room for a grant, or for the death of a job that has expired.
+    if (!make_room(8192, true)) break;
+    const Slot slot = state_.take_ready(from->queue);
+    platform::require(slot != kNoSlot, "a queue counts ready jobs that it does not have");
+    const Entry& entry = state_[slot];
+    Lease lease;
+    if (!warm_.take(slot, entry.id, lease.job) || entry.attempts > 0) {
+      auto loaded = load(slot);
+      if (!loaded) return loaded.error();
+      lease.job = std::move(loaded->job);
+      lease.counts = loaded->past.counts;
+      lease.history = std::move(loaded->past.history);
+    }
+    lease.due = Time(Milliseconds(entry.due()));
+    if (lease.job.expires && lease.job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
+      journal::Changed died{.id = entry.id,
+                            .cause = journal::ChangeCause::kExpired,
+                            .at_ms = now_ms(),
+                            .dead = DeadReason::kExpired,
+                            .attempts = static_cast<std::uint32_t>(entry.attempts),
+                            .unique_key = {},
+                            .past = {lease.counts, std::move(lease.history), "not started before it expired"}};
+      if (Status changed = change(std::move(died)); !changed) return changed.error();
+      finished(lease.job.id);
+      needs_sync_ = true;
+      ++expired;
+      continue;
+    }
+    ++n;
+    lease.token = ++last_token_;
+    lease.attempt = static_cast<std::uint32_t>(entry.attempts) + 1;
+    record.grants.push_back({entry.id, lease.token});
+    slots.push_back(slot);
+    leases.push_back(std::move(lease));
+  }
+  if (leases.empty()) return expired;
+  append(*journal_, record);
+  if (Status applied = state_.apply(record); !applied) return applied.error();
+  const std::int64_t elapsed_ms = elapsed_us_ / 1000;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    Running& running = state_.leases()[state_[slots[i]].next];
+    running.subscription = id;
+    running.lease_ms = subscriber.lease_ms;
+    running.deadline_ms = elapsed_ms + subscriber.lease_ms;
+    running.limit_ms = elapsed_ms + leases[i].job.time_limit.count();
+    lease_check_ms_ = std::min(lease_check_ms_, std::min(running.deadline_ms, running.limit_ms));
+  }
+  subscriber.unsettled += static_cast<int>(leases.size());
+  const std::size_t count = leases.size() + expired;
+  auto delivery = std::find_if(deliveries.begin(), deliveries.end(), [id](const auto& d) { return d.subscription == id; });
+  if (delivery == deliveries.end()) {
+    deliveries.push_back({id, subscriber.sink, std::move(leases)});
+  } else {
+    std::move(leases.begin(), leases.end(), std::back_inserter(delivery->leases));
+  }
+  return count;
+}
+
+Result<bool> Ledger::tidy() {
+  if (!reserve_there_ && elapsed_us_ / 1000 >= reserve_retry_ms_) {
+    reserve_retry_ms_ = elapsed_us_ / 1000 + kReserveRetryMs;
+    (void)keep_reserve();
+  }
+  if (snapshot_ != nullptr) {
+    auto complete = snapshot_->step(kTidyBytes);
+    if (!complete) {
+      snapshot_.reset();
+      // A snapshot only saves time: without room for it the journal is kept whole.
+      if (complete.error().code != ErrorCode::kDiskFull) return complete.error();
+      tidy_wanted_ = false;
+      return false;
+    }
+    if (*complete) {
+      snapshot_at_ = snapshot_->at();
+      snapshot_.reset();
+      if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) {
+        return removed.error();
+      }
+      if (Status removed = compactor_->remove_dead_segments(snapshot_at_); !removed) return removed.error();
+    }
+    return true;
+  }
+  if (!tidy_wanted_) return false;
+  // A snapshot costs about 40 bytes a job: not more often than the journal grows by several times that.
+  const std::uint64_t growth = journal_->written() - snapshot_at_;
+  const std::uint64_t worth = std::max(options_.snapshot_bytes, state_.jobs() * 80);
+  if (growth > worth || compactor_->wants_snapshot(snapshot_at_)) {
+    needs_sync_ = true;
+    if (Status committed = commit(); !committed) return committed.error();
+    snapshot_ = std::make_unique<SnapshotWriter>(disk_, options_.directory, state_, journal_->end());
+    return true;
+  }
+  if (compactor_->over_budget()) {
+    auto moved = compactor_->move(kTidyBytes);
+    if (!moved) return moved.error();
+    if (*moved) {
+      needs_sync_ = true;
+      if (Status committed = commit(); !committed) return committed.error();
+      return true;
+    }
+  }
+  auto more = journal_->idle();
+  if (!more) {
+    failed_ = true;
+    return more.error();
+  }
+  tidy_wanted_ = false;
+  return false;
+}
+
+std::optional<std::int64_t> Ledger::next_wake_us() const {
+  if (!tasks_.empty() || needs_sync_ || !after_commit_.empty()) return elapsed_us_;
+  std::int64_t wake = kNever;
+  if (const auto due = state_.next_due()) wake = std::min(wake, *due * 1000 - clock_offset_us_);
+  if (state_.leases().size() != 0) wake = std::min(wake, lease_check_ms_ * 1000);
+  if (const auto done = state_.oldest_done()) {
+    wake = std::min(wake, (*done + options_.result_retention.count() + 1) * 1000 - clock_offset_us_);
+  }
+  if (options_.dead_retention.count() != 0) {
+    if (const auto dead = const_cast<State&>(state_).oldest_dead()) {
+      wake = std::min(wake, (*dead + options_.dead_retention.count() + 1) * 1000 - clock_offset_us_);
+    }
+  }
+  if (!reserve_there_) wake = std::min(wake, reserve_retry_ms_ * 1000);
+  if (wake == kNever) return std::nullopt;
+  return wake;
+}
+
+Status Ledger::make_room(std::size_t bytes, bool may_use_reserve) {
+  Status roomy = journal_->reserve(bytes);
+  if (roomy || roomy.error().code != ErrorCode::kDiskFull) return roomy;
+  disk_full_ = true;
+  if (!may_use_reserve || !reserve_there_) return roomy;
+  reserve_there_ = false;
+  reserve_retry_ms_ = elapsed_us_ / 1000 + kReserveRetryMs;
+  if (Status removed = disk_.remove(reserve_path(options_.directory)); !removed) return removed;
+  return journal_->reserve(bytes);
+}
+
+Status Ledger::keep_reserve() {
+  auto file = disk_.open(reserve_path(options_.directory), platform::OpenMode::kCreate);
+  if (!file) return file.error();
+  if (Status taken = (*file)->allocate(0, options_.reserve_bytes); !taken) {
+    (void)disk_.remove(reserve_path(options_.directory));
+    return taken;
+  }
+  reserve_there_ = true;
+  disk_full_ = false;
+  tidy_wanted_ = true;
+  return {};
+}
+
+Pressure Ledger::pressure() const {
+  if (disk_full_) return {Pressure::Level::kBlocked, "the disk is full", Milliseconds(kReserveRetryMs)};
+  if (state_.jobs() >= options_.max_jobs) {
+    return {Pressure::Level::kBlocked, "the store holds as many jobs as it may (max_jobs)", Milliseconds(1000)};
+  }
+  if (state_.jobs() >= options_.max_jobs / 10 * 9) {
+    return {Pressure::Level::kHigh, "the store is nearly full (max_jobs)", Milliseconds(100)};
+  }
+  return {};
+}
+
+}  // namespace bide::engine

@@ -1,0 +1,178 @@
+// Ledger: the engine without its thread. It checks requests against the state, writes down what follows from them, and
+// gives out leases. Deterministic: time, disk and randomness come in from outside, so a simulation runs this very code.
+//
+// One step is: begin(), any number of requests, commit(), then what they answered may be told; then grant(), and what
+// it returns may be delivered. The caller is one thread.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bide/inspector.h"
+#include "core/job_ids.h"
+#include "engine/compactor.h"
+#include "engine/options.h"
+#include "engine/snapshot.h"
+#include "engine/state.h"
+#include "engine/subscriptions.h"
+#include "engine/warm_jobs.h"
+
+namespace bide::engine {
+
+struct Delivery {
+  std::uint32_t subscription = 0;
+  LeaseSink sink;
+  std::vector<Lease> leases;
+};
+
+// What opening found and did.
+struct OpenReport {
+  std::uint64_t jobs = 0;
+  std::vector<journal::TornTail> torn_tails;
+  std::uint64_t crashed_attempts = 0;  // Attempts that were running when the process died.
+};
+
+// Attempts that may have run a job a second time, by reason.
+struct DuplicateStarts {
+  std::uint64_t lost = 0;
+  std::uint64_t timed_out = 0;
+  std::uint64_t crashed = 0;
+};
+
+class Ledger {
+ public:
+  // Opens the store in options.directory, making it if need be. Disk, clock and random must be given.
+  //
+  // kBusy, kPermissionDenied, kCannotCreate, kDamaged, kNewerVersion, kDiskFull, kIoError.
+  static Result<std::unique_ptr<Ledger>> open(EngineOptions options);
+  // Returns the leases of this process, uncharged, and leaves the journal marked as whole.
+  ~Ledger();
+
+  const OpenReport& open_report() const { return open_report_; }
+
+  // --- One step.
+  // Looks at the clock: jobs become ready, leases run out, old results are forgotten.
+  Status begin();
+  // Everything since begin() is durable when it succeeds. After an error the ledger is of no more use.
+  Status commit();
+  // Leases for whoever has credit. Written down, not synced, when it returns.
+  Result<std::vector<Delivery>> grant();
+  // A bounded piece of housekeeping. True: there is more to do.
+  Result<bool> tidy();
+  // Elapsed microseconds at which begin() has something to do again; nothing: only a request can change anything.
+  std::optional<std::int64_t> next_wake_us() const;
+
+  // --- Requests of a worker or a client. Answers may be told after commit().
+  std::vector<Result<Enqueued>> enqueue(std::vector<Job> jobs);
+  // The caller chooses the number of the subscription; 0 is none.
+  void subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink);
+  void unsubscribe(std::uint32_t subscription);
+  void set_credit(std::uint32_t subscription, int credit);
+  std::vector<Extended> extend(const std::vector<LeaseRef>& leases);
+  std::vector<Status> settle(std::vector<Settlement> settlements);
+
+  // --- Looking around and putting right.
+  std::vector<QueueInfo> queues() const;
+  Result<JobInfo> find(const JobId& id);
+  // Like every task it works in pieces, one a step; done runs after the commit of the last one.
+  void list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done);
+  Result<Explanation> explain(const JobId& id);
+  AuditReport audit() const;
+  // done runs after the commit in which the job finished, or at once after the next when it has.
+  void watch(const JobId& id, Completion<JobInfo> done);
+  std::vector<Status> cancel(const std::vector<JobId>& ids);
+  Status reschedule(const JobId& id, Time due);
+  std::vector<Status> replay(const std::vector<JobId>& ids, const ReplayOptions& options);
+  Status pause(const std::string& queue, bool paused);
+  void purge(const std::string& queue, Completion<std::uint64_t> done);
+
+  Pressure pressure() const;
+  const State& state() const { return state_; }
+  const journal::Journal& journal() const { return *journal_; }
+  const DuplicateStarts& duplicate_starts() const { return duplicate_starts_; }
+  std::int64_t now_ms() const { return now_us_ / 1000; }
+  // Runs the callbacks whose commit has happened. With an error they are told that instead.
+  void tell(const Status& committed);
+
+ private:
+  struct Loaded {
+    Job job;
+    journal::Past past;
+  };
+  // A task works in pieces: true when it is finished.
+  using Task = std::function<Result<bool>()>;
+
+  explicit Ledger(EngineOptions options);
+  Status recover();
+  Status charge_crashes();
+
+  // Room in the journal, from the reserve if it must be and the caller may.
+  Status make_room(std::size_t bytes, bool may_use_reserve);
+  Status keep_reserve();
+
+  Status admit(const Job& job);
+  bool has_names_left(const Job& job, std::size_t wanted) const;
+  JobId accept(Job& job);
+  Result<Loaded> load(Slot slot);
+  Result<journal::Past> load_past(Slot slot);
+  Result<JobInfo> describe(Slot slot);
+  Status settle_one(Settlement& settlement);
+  Result<bool> settled_before(Slot slot, std::uint64_t token);
+  // The attempt ended in a fault: again later, or dead. Writes and applies the record.
+  Status end_attempt(Slot slot, const Outcome& outcome);
+  Status give_back(Slot slot, const Returned& returned);
+  Status change(journal::Changed record);
+  Status remove(const JobId& id, journal::RemoveCause cause);
+  Status expire_leases();
+  Status forget_old();
+  void release_credit(Slot slot);
+  void finished(const JobId& id);
+  Status follow_clock();
+  Result<std::size_t> grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries);
+  Status append_done(Slot slot, Done& done);
+
+  EngineOptions options_;
+  platform::Disk& disk_;
+  platform::Clock& clock_;
+  platform::Random& random_;
+  std::unique_ptr<platform::DirectoryLock> lock_;
+
+  State state_;
+  std::unique_ptr<journal::Journal> journal_;
+  std::unique_ptr<Compactor> compactor_;
+  std::unique_ptr<SnapshotWriter> snapshot_;
+  journal::Address snapshot_at_ = 0;
+  WarmJobs warm_;
+  core::JobIdSource ids_;
+  Subscriptions subscriptions_;
+  std::uint32_t grant_first_ = 0;  // Whose turn it is to be served first.
+
+  // Our time is elapsed time plus this: the wall clock as it was when we looked, and again after each step of it.
+  std::int64_t clock_offset_us_ = 0;
+  std::int64_t now_us_ = 0;
+  std::int64_t wall_us_ = 0;
+  std::int64_t elapsed_us_ = 0;
+  std::int64_t lease_check_ms_ = 0;  // Elapsed; no lease runs out before.
+
+  std::uint64_t last_token_ = 0;
+  bool needs_sync_ = false;
+  bool reserve_there_ = false;
+  bool disk_full_ = false;
+  std::int64_t reserve_retry_ms_ = 0;
+  bool tidy_wanted_ = true;
+  bool failed_ = false;
+  OpenReport open_report_;
+  DuplicateStarts duplicate_starts_;
+  std::deque<Task> tasks_;
+  std::vector<std::function<void(const Status&)>> after_commit_;
+  std::unordered_map<JobId, std::vector<Completion<JobInfo>>> watchers_;
+};
+
+}  // namespace bide::engine

@@ -1,0 +1,428 @@
+// Ledger, looking around: what is where, and why.
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/duration.h"
+#include "core/quote.h"
+#include "engine/ledger.h"
+#include "platform/fatal.h"
+
+namespace bide::engine {
+
+using journal::RecordType;
+using journal::RecordView;
+
+namespace {
+
+constexpr Slot kSlotsAPiece = 65'536;
+
+JobState public_state(EntryState state) {
+  switch (state) {
+    case EntryState::kReady: return JobState::kReady;
+    case EntryState::kRunning: return JobState::kRunning;
+    case EntryState::kDone: return JobState::kDone;
+    case EntryState::kDead: return JobState::kDead;
+    default: return JobState::kScheduled;
+  }
+}
+
+bool is_job(EntryState state) { return state != EntryState::kFree && state != EntryState::kZombie; }
+
+bool is_finished(EntryState state) { return state == EntryState::kDone || state == EntryState::kDead; }
+
+// Reads a record, through Moved.
+Result<RecordView> read_inner(journal::Journal& journal, journal::RecordRef ref) {
+  const auto view = journal.read(ref);
+  if (!view || static_cast<RecordType>(view->type) != RecordType::kMoved) return view;
+  journal::Moved moved;
+  if (Status decoded = decode(*view, moved); !decoded) return decoded.error();
+  return moved.inner;
+}
+
+Time time_at(std::int64_t ms) { return Time(Milliseconds(ms)); }
+
+}  // namespace
+
+Result<Ledger::Loaded> Ledger::load(Slot slot) {
+  const Entry& entry = state_[slot];
+  const auto view = read_inner(*journal_, entry.body());
+  if (!view) return view.error();
+  journal::Accepted record;
+  if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+  Loaded loaded{std::move(record.job), std::move(record.past)};
+  if (!entry.has_details()) return loaded;
+  auto past = load_past(slot);
+  if (!past) return past.error();
+  loaded.past = std::move(*past);
+  return loaded;
+}
+
+Result<journal::Past> Ledger::load_past(Slot slot) {
+  const Entry& entry = state_[slot];
+  if (entry.has_details()) {
+    const auto view = read_inner(*journal_, entry.details());
+    if (!view) return view.error();
+    journal::Changed record;
+    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+    return std::move(record.past);
+  }
+  // Only a body that an attempt replaced has a past of its own, and then there has been an attempt before this one.
+  const std::uint64_t now_running = entry.entry_state() == EntryState::kRunning ? 1 : 0;
+  if (entry.attempts <= now_running) return journal::Past{};
+  const auto view = read_inner(*journal_, entry.body());
+  if (!view) return view.error();
+  journal::Accepted record;
+  if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+  return std::move(record.past);
+}
+
+Result<JobInfo> Ledger::describe(Slot slot) {
+  const Entry& entry = state_[slot];
+  const EntryState state = entry.entry_state();
+  JobInfo info;
+  info.state = public_state(state);
+  info.due = time_at(entry.due());
+  info.attempts = static_cast<std::uint32_t>(entry.attempts);
+  if (state == EntryState::kDone) {
+    info.job.id = entry.id;
+    info.job.queue = state_.queues().names()[static_cast<std::uint16_t>(entry.queue)];
+    info.job.kind = state_.kinds()[static_cast<std::uint16_t>(entry.kind)];
+    info.finished = info.due;
+    const auto view = read_inner(*journal_, entry.details());
+    if (!view) return view.error();
+    journal::DoneRecord record;
+    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+    info.result = std::move(record.result);
+    info.result_content_type = std::move(record.content_type);
+    return info;
+  }
+  auto loaded = load(slot);
+  if (!loaded) return loaded.error();
+  info.job = std::move(loaded->job);
+  info.counts = loaded->past.counts;
+  info.history = std::move(loaded->past.history);
+  info.note = std::move(loaded->past.note);
+  if (state == EntryState::kRunning) info.worker = state_.workers()[state_.leases()[entry.next].worker];
+  if (state == EntryState::kDead) {
+    info.finished = info.due;
+    const auto view = read_inner(*journal_, entry.details());
+    if (!view) return view.error();
+    journal::Changed record;
+    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+    info.dead_reason = record.dead;
+  }
+  return info;
+}
+
+Result<JobInfo> Ledger::find(const JobId& id) {
+  const Slot slot = state_.find(id);
+  if (slot == kNoSlot) {
+    return Error{ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
+  }
+  return describe(slot);
+}
+
+std::vector<QueueInfo> Ledger::queues() const {
+  std::vector<QueueInfo> infos;
+  for (std::size_t i = 0; i < state_.queues().size(); ++i) {
+    const auto number = static_cast<std::uint16_t>(i);
+    const Queue& queue = state_.queues()[number];
+    QueueInfo info{.name = state_.queues().names()[number],
+                   .paused = queue.paused,
+                   .scheduled = queue.count(EntryState::kScheduled),
+                   .ready = queue.count(EntryState::kReady),
+                   .running = queue.count(EntryState::kRunning),
+                   .dead = queue.count(EntryState::kDead),
+                   .done = queue.count(EntryState::kDone),
+                   .oldest_ready = {}};
+    for (const Lane& lane : queue.lanes) {
+      for (Slot slot = lane.list.head; slot != kNoSlot; slot = state_[slot].next) {
+        if (state_[slot].entry_state() == EntryState::kZombie) continue;
+        const Time due = time_at(state_[slot].due());
+        info.oldest_ready = info.oldest_ready ? std::min(*info.oldest_ready, due) : due;
+        break;
+      }
+    }
+    for (const auto& [id, subscriber] : subscriptions_) info.workers += subscriber.takes(number) ? 1 : 0;
+    infos.push_back(std::move(info));
+  }
+  std::sort(infos.begin(), infos.end(), [](const QueueInfo& a, const QueueInfo& b) { return a.name < b.name; });
+  return infos;
+}
+
+namespace {
+
+// Where a page ends: the sort key of its last job, and its id, since many jobs share a time.
+struct Place {
+  std::int64_t key = 0;
+  JobId id;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+std::string to_cursor(const Place& place) {
+  char key[24];
+  std::snprintf(key, sizeof key, "%llx", static_cast<unsigned long long>(place.key) ^ (1ull << 63));
+  return std::string(key) + "-" + place.id.to_string();
+}
+
+std::optional<Place> from_cursor(const std::string& cursor) {
+  const std::size_t dash = cursor.find('-');
+  if (dash == std::string::npos || dash == 0 || dash > 16) return std::nullopt;
+  unsigned long long key = 0;
+  for (const char c : cursor.substr(0, dash)) {
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) return std::nullopt;
+    key = key << 4 | static_cast<unsigned>(digit);
+  }
+  const auto id = JobId::parse(cursor.substr(dash + 1));
+  if (!id) return std::nullopt;
+  return Place{static_cast<std::int64_t>(key ^ (1ull << 63)), *id};
+}
+
+struct Listing {
+  JobFilter filter;
+  std::uint8_t states = 0;  // Bits by EntryState.
+  bool newest_first = false;
+  std::optional<std::uint16_t> queue;
+  std::optional<std::uint16_t> kind;
+  std::optional<Place> after;
+  std::size_t limit = 0;
+  Slot cursor = 0;
+  std::vector<Place> best;  // The first `limit` + 1 places after `after`, and some more.
+
+  Place place_of(const Entry& entry) const { return {newest_first ? -entry.due() : entry.due(), entry.id}; }
+
+  bool matches(const Entry& entry) const {
+    if ((states >> entry.state & 1) == 0) return false;
+    if (queue && entry.queue != *queue) return false;
+    if (kind && entry.kind != *kind) return false;
+    if (filter.since && entry.due() < filter.since->time_since_epoch().count()) return false;
+    if (filter.until && entry.due() > filter.until->time_since_epoch().count()) return false;
+    return !after || place_of(entry) > *after;
+  }
+
+  void trim() {
+    std::sort(best.begin(), best.end());
+    if (best.size() > limit + 1) best.resize(limit + 1);
+  }
+};
+
+}  // namespace
+
+void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done) {
+  auto listing = std::make_shared<Listing>();
+  listing->limit = std::clamp<std::size_t>(limit, 1, 1000);
+  if (!cursor.empty()) {
+    listing->after = from_cursor(cursor);
+    if (!listing->after) {
+      done(Error{ErrorCode::kInvalidArgument, "cursor " + core::quoted(cursor) + " is not one that was given out"});
+      return;
+    }
+  }
+  for (const JobState state : filter.states) {
+    switch (state) {
+      case JobState::kScheduled: listing->states |= 1u << static_cast<unsigned>(EntryState::kScheduled); break;
+      case JobState::kReady: listing->states |= 1u << static_cast<unsigned>(EntryState::kReady); break;
+      case JobState::kRunning: listing->states |= 1u << static_cast<unsigned>(EntryState::kRunning); break;
+      case JobState::kDone: listing->states |= 1u << static_cast<unsigned>(EntryState::kDone); break;
+      case JobState::kDead: listing->states |= 1u << static_cast<unsigned>(EntryState::kDead); break;
+    }
+  }
+  listing->newest_first = !filter.states.empty() && std::all_of(filter.states.begin(), filter.states.end(), [](JobState s) {
+    return s == JobState::kDone || s == JobState::kDead;
+  });
+  if (filter.states.empty()) listing->states = 0b0011'1110;
+  bool nothing = false;
+  if (!filter.queue.empty()) {
+    listing->queue = state_.queues().names().find(filter.queue);
+    nothing = nothing || !listing->queue;
+  }
+  if (!filter.kind.empty()) {
+    listing->kind = state_.kinds().find(filter.kind);
+    nothing = nothing || !listing->kind;
+  }
+  if (nothing) {
+    done(JobPage{});
+    return;
+  }
+  listing->filter = std::move(filter);
+  tasks_.push_back([this, listing, done = std::move(done)]() -> Result<bool> {
+    const Slot end = std::min<Slot>(state_.slots(), listing->cursor + kSlotsAPiece);
+    for (; listing->cursor < end; ++listing->cursor) {
+      const Entry& entry = state_[listing->cursor];
+      if (!is_job(entry.entry_state()) || !listing->matches(entry)) continue;
+      if (!listing->filter.error.empty()) {
+        if (entry.entry_state() == EntryState::kDone) continue;
+        const auto past = load_past(listing->cursor);
+        if (!past) return past.error();
+        if (past->history.empty() || past->history.back().text.find(listing->filter.error) == std::string::npos) continue;
+      }
+      listing->best.push_back(listing->place_of(entry));
+      if (listing->best.size() >= 2 * listing->limit + 2) listing->trim();
+    }
+    if (listing->cursor < state_.slots()) return false;
+    listing->trim();
+    JobPage page;
+    const bool more = listing->best.size() > listing->limit;
+    if (more) listing->best.resize(listing->limit);
+    for (const Place& place : listing->best) {
+      const Slot slot = state_.find(place.id);
+      if (slot == kNoSlot) continue;
+      auto info = describe(slot);
+      if (!info) return info.error();
+      page.jobs.push_back(std::move(*info));
+    }
+    if (more) page.next = to_cursor(listing->best.back());
+    after_commit_.push_back([done, page = std::move(page)](const Status& committed) mutable {
+      if (committed) {
+        done(std::move(page));
+      } else {
+        done(committed.error());
+      }
+    });
+    return true;
+  });
+}
+
+void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
+  const auto number = state_.queues().names().find(queue);
+  if (!number) {
+    done(Error{ErrorCode::kNotFound, "there is no queue " + core::quoted(queue)});
+    return;
+  }
+  tasks_.push_back([this, number = *number, done = std::move(done), cursor = Slot{0},
+                    removed = std::uint64_t{0}]() mutable -> Result<bool> {
+    const Slot end = std::min<Slot>(state_.slots(), cursor + kSlotsAPiece);
+    for (; cursor < end; ++cursor) {
+      const Entry& entry = state_[cursor];
+      const EntryState state = entry.entry_state();
+      if (entry.queue != number || (state != EntryState::kScheduled && state != EntryState::kReady)) continue;
+      if (Status roomy = make_room(64, true); !roomy) {
+        after_commit_.push_back([done, error = roomy.error()](const Status&) { done(error); });
+        return true;
+      }
+      if (Status gone = remove(entry.id, journal::RemoveCause::kPurged); !gone) return gone.error();
+      ++removed;
+    }
+    if (cursor < state_.slots()) return false;
+    after_commit_.push_back([done, removed](const Status& committed) {
+      if (committed) {
+        done(removed);
+      } else {
+        done(committed.error());
+      }
+    });
+    return true;
+  });
+}
+
+void Ledger::watch(const JobId& id, Completion<JobInfo> done) {
+  const Slot slot = state_.find(id);
+  if (slot != kNoSlot && !is_finished(state_[slot].entry_state())) {
+    watchers_[id].push_back(std::move(done));
+    return;
+  }
+  done(find(id));
+}
+
+// Something final happened to the job: whoever watches it is told after the commit.
+void Ledger::finished(const JobId& id) {
+  const auto found = watchers_.find(id);
+  if (found == watchers_.end()) return;
+  after_commit_.push_back([this, id, watchers = std::move(found->second)](const Status& committed) {
+    for (const auto& done : watchers) {
+      if (!committed) {
+        done(committed.error());
+      } else {
+        done(find(id));
+      }
+    }
+  });
+  watchers_.erase(found);
+}
+
+Result<Explanation> Ledger::explain(const JobId& id) {
+  const Slot slot = state_.find(id);
+  if (slot == kNoSlot) {
+    return Error{ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
+  }
+  const Entry& entry = state_[slot];
+  auto info = describe(slot);
+  if (!info) return info.error();
+  const auto number = static_cast<std::uint16_t>(entry.queue);
+  const std::string queue = "queue " + core::quoted(state_.queues().names()[number]);
+  const auto span = [](std::int64_t ms) { return core::format_duration(Milliseconds(std::max<std::int64_t>(0, ms))); };
+  const std::string last_error = info->history.empty() ? "" : "; the last error was " + core::quoted(info->history.back().text);
+  switch (info->state) {
+    case JobState::kDone:
+      return Explanation{"done", "It is done, after " + std::to_string(info->attempts) + " attempt(s), " +
+                                     span(now_ms() - entry.due()) + " ago."};
+    case JobState::kDead:
+      return Explanation{"dead", "It is dead (" + std::string(to_string(info->dead_reason.value_or(DeadReason::kRejected))) +
+                                     ") since " + span(now_ms() - entry.due()) + last_error +
+                                     ". Replay it to give it a fresh start."};
+    case JobState::kRunning: {
+      const Running& running = state_.leases()[entry.next];
+      return Explanation{"running", "Attempt " + std::to_string(info->attempts) + " has been running for " +
+                                        span(now_ms() - running.started_ms) + " in worker " + core::quoted(info->worker) +
+                                        (running.cancel_requested ? ", which was asked to stop." : ".")};
+    }
+    case JobState::kScheduled: {
+      const std::string wait = span(entry.due() - now_ms());
+      if (!info->note.empty()) return Explanation{"returned", "It was given back (" + info->note + ") and is due in " + wait + "."};
+      if (info->counts.total() > 0) {
+        return Explanation{"retry", "It waits for attempt " + std::to_string(info->attempts + 1) + " of " +
+                                        std::to_string(info->job.retry.max_attempts) + ", due in " + wait + last_error + "."};
+      }
+      return Explanation{"scheduled", "It is due in " + wait + "."};
+    }
+    case JobState::kReady: break;
+  }
+  if (state_.queues()[number].paused) {
+    return Explanation{"paused", "It is ready, but " + queue + " is paused. Resume the queue to run it."};
+  }
+  int workers = 0;
+  int room = 0;
+  for (const auto& [subscription, subscriber] : subscriptions_) {
+    if (!subscriber.takes(number)) continue;
+    ++workers;
+    room += subscriber.room();
+  }
+  if (workers == 0) {
+    return Explanation{"no_worker", "It is ready, but no worker takes jobs from " + queue + ". Start one."};
+  }
+  const std::uint64_t ready = state_.queues()[number].count(EntryState::kReady);
+  if (room == 0) {
+    return Explanation{"credit", "It is ready, but all " + std::to_string(workers) + " worker(s) of " + queue +
+                                     " hold as many jobs as they may; " + std::to_string(ready) + " job(s) are ready there."};
+  }
+  return Explanation{"behind", "It is ready and will be handed out next; " + std::to_string(ready) + " job(s) are ready in " + queue + "."};
+}
+
+AuditReport Ledger::audit() const {
+  AuditReport report;
+  const Counters& counters = state_.counters();
+  report.accepted = counters.accepted;
+  report.done = counters.done;
+  report.removed = counters.removed();
+  report.details = {{"cancelled", counters.cancelled},
+                    {"deleted", counters.deleted},
+                    {"purged", counters.purged},
+                    {"forgotten", counters.forgotten},
+                    {"duplicate_starts_lost", duplicate_starts_.lost},
+                    {"duplicate_starts_timed_out", duplicate_starts_.timed_out},
+                    {"duplicate_starts_crashed", duplicate_starts_.crashed}};
+  for (const QueueInfo& queue : queues()) {
+    report.details["scheduled"] += queue.scheduled;
+    report.details["ready"] += queue.ready;
+    report.details["running"] += queue.running;
+    report.details["dead"] += queue.dead;
+    report.details["done_remembered"] += queue.done;
+  }
+  report.live = report.details["scheduled"] + report.details["ready"] + report.details["running"] + report.details["dead"];
+  report.problems = state_.audit();
+  return report;
+}
+
+}  // namespace bide::engine

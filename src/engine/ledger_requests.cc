@@ -1,0 +1,501 @@
+// Ledger, the requests of clients and workers, and putting right by hand: each is checked, written down and applied.
+
+#include <algorithm>
+
+#include "core/job_rules.h"
+#include "core/quote.h"
+#include "engine/ledger.h"
+#include "platform/fatal.h"
+
+namespace bide::engine {
+
+using journal::ChangeCause;
+using platform::require;
+
+namespace {
+
+Error no_such_job(const JobId& id) {
+  return Error{ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
+}
+
+Error lease_lost(const JobId& id) {
+  return Error{ErrorCode::kLeaseLost, "the lease of job " + id.to_string() + " is lost: another attempt has it, or it is finished"};
+}
+
+std::string_view state_name(EntryState state) {
+  switch (state) {
+    case EntryState::kScheduled: return "scheduled";
+    case EntryState::kReady: return "ready";
+    case EntryState::kRunning: return "running";
+    case EntryState::kDone: return "done";
+    case EntryState::kDead: return "dead";
+    default: return "gone";
+  }
+}
+
+Error wrong_state(const JobId& id, EntryState state, const char* allowed) {
+  return Error{ErrorCode::kWrongState,
+               "job " + id.to_string() + " is " + std::string(state_name(state)) + "; this works for " + allowed + " jobs"};
+}
+
+Error too_many_names() {
+  return Error{ErrorCode::kOverloaded,
+               "there are " + std::to_string(kMaxNames) + " different queues or kinds already: use fewer names"};
+}
+
+std::size_t room_for(const Job& job) {
+  std::size_t bytes = 512 + job.body.size() + job.kind.size() + job.queue.size() + job.content_type.size() +
+                      job.unique_key.size() + job.retry.waits.size() * 10;
+  for (const auto& [name, value] : job.headers) bytes += name.size() + value.size() + 8;
+  return bytes;
+}
+
+// An error text longer than we keep is cut, and says so.
+std::string cut(std::string text) {
+  if (text.size() <= Limits::kErrorBytes) return text;
+  text.resize(Limits::kErrorBytes - 3);
+  return text + "...";
+}
+
+void add_fault(journal::Past& past, std::uint32_t attempt, std::int64_t at_ms, Fault fault, const std::string& error) {
+  switch (fault) {
+    case Fault::kFailed: ++past.counts.failed; break;
+    case Fault::kTimedOut: ++past.counts.timed_out; break;
+    case Fault::kLost: ++past.counts.lost; break;
+    case Fault::kCrashed: ++past.counts.crashed; break;
+  }
+  past.history.push_back({attempt, Time(Milliseconds(at_ms)), fault, cut(error)});
+  if (past.history.size() > Limits::kHistory) past.history.erase(past.history.begin());
+  past.note.clear();
+}
+
+journal::AcceptedBrief brief(const journal::Accepted& record) {
+  return {.id = record.job.id,
+          .kind = record.job.kind,
+          .queue = record.job.queue,
+          .unique_key = record.job.unique_key,
+          .due_ms = record.due_ms,
+          .due_is_wall = record.due_is_wall,
+          .has_expiry = record.job.expires.has_value(),
+          .priority = record.job.priority,
+          .attempts = record.attempts,
+          .crashed = record.past.counts.crashed,
+          .token = record.token};
+}
+
+}  // namespace
+
+std::vector<Result<Enqueued>> Ledger::enqueue(std::vector<Job> jobs) {
+  std::vector<Result<Enqueued>> results;
+  results.reserve(jobs.size());
+  constexpr std::size_t kAhead = 8;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (i + kAhead < jobs.size() && !jobs[i + kAhead].id.is_nil()) state_.prefetch(jobs[i + kAhead].id);
+    Job& job = jobs[i];
+    if (Status valid = core::validate(job, Time(Milliseconds(now_ms()))); !valid) {
+      results.push_back(valid.error());
+    } else if (!job.id.is_nil() && state_.find(job.id) != kNoSlot) {
+      results.push_back(Enqueued{job.id, true});
+    } else if (Status admitted = admit(job); !admitted) {
+      results.push_back(admitted.error());
+    } else {
+      results.push_back(Enqueued{accept(job), false});
+    }
+  }
+  needs_sync_ = true;
+  return results;
+}
+
+// Whether there is a place for one more job, and room to write it down.
+Status Ledger::admit(const Job& job) {
+  const Slot holder = job.unique_key.empty() ? kNoSlot : state_.unique_keys().holder(job.unique_key);
+  if (holder != kNoSlot) {
+    return Error{ErrorCode::kAlreadyExists, "the unique key " + core::quoted(job.unique_key) + " is held by job " +
+                                                state_[holder].id.to_string()};
+  }
+  if (state_.jobs() >= options_.max_jobs) {
+    return Error{ErrorCode::kOverloaded, "the store holds " + std::to_string(state_.jobs()) +
+                                             " jobs, as many as it may: wait, or raise max_jobs"};
+  }
+  if (!has_names_left(job, 1)) return too_many_names();
+  return make_room(room_for(job), false);
+}
+
+bool Ledger::has_names_left(const Job& job, std::size_t wanted) const {
+  const Names& queues = state_.queues().names();
+  const Names& kinds = state_.kinds();
+  return (queues.size() + wanted <= kMaxNames || queues.find(job.queue)) &&
+         (kinds.size() + wanted <= kMaxNames || kinds.find(job.kind));
+}
+
+// Of a job that was admitted. Its content is moved from.
+JobId Ledger::accept(Job& job) {
+  if (job.id.is_nil()) job.id = ids_.next(now_ms(), random_.next());
+  journal::Accepted record;
+  record.accepted_ms = now_ms();
+  record.due_is_wall = job.due.has_value();
+  if (job.due) {
+    record.due_ms = std::max<std::int64_t>(0, job.due->time_since_epoch().count());
+    // Due in the past means due now, so that it does not overtake what waits already.
+    if (record.due_ms <= now_ms()) {
+      record.due_ms = now_ms();
+      record.due_is_wall = false;
+    }
+  } else {
+    // A delay is counted from this very moment, not from the millisecond it lies in.
+    record.due_ms = job.delay.count() == 0 ? now_ms() : (now_us_ + 999) / 1000 + job.delay.count();
+  }
+  record.job = std::move(job);
+  const journal::RecordRef at = append(*journal_, record);
+  const Status applied = state_.apply(brief(record), at);
+  require(applied.has_value(), "an accepted job must fit the state");
+  const JobId id = record.job.id;
+  if (record.due_ms <= now_ms()) warm_.keep(state_.find(id), std::move(record.job));
+  return id;
+}
+
+void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink) {
+  Subscriber subscriber;
+  for (const QueueShare& share : options.queues) {
+    const Names& names = state_.queues().names();
+    if (names.full() && !names.find(share.name)) continue;  // It can have no jobs.
+    subscriber.queues.push_back({state_.intern_queue(share.name), std::max(1, share.weight), 0});
+  }
+  subscriber.credit = options.credit;
+  subscriber.lease_ms = static_cast<std::uint32_t>(options.lease.count());
+  subscriber.worker = options.worker;
+  subscriber.outlives_process = options.outlives_process;
+  subscriber.sink = std::move(sink);
+  subscriptions_.emplace(subscription, std::move(subscriber));
+}
+
+void Ledger::unsubscribe(std::uint32_t subscription) { subscriptions_.erase(subscription); }
+
+void Ledger::set_credit(std::uint32_t subscription, int credit) {
+  const auto found = subscriptions_.find(subscription);
+  if (found != subscriptions_.end()) found->second.credit = std::max(0, credit);
+}
+
+void Ledger::release_credit(Slot slot) {
+  const auto found = subscriptions_.find(state_.leases()[state_[slot].next].subscription);
+  if (found != subscriptions_.end()) --found->second.unsettled;
+}
+
+std::vector<Extended> Ledger::extend(const std::vector<LeaseRef>& leases) {
+  std::vector<Extended> answers;
+  answers.reserve(leases.size());
+  for (const LeaseRef& lease : leases) {
+    const Slot slot = state_.find(lease.id);
+    if (slot == kNoSlot || state_[slot].entry_state() != EntryState::kRunning ||
+        state_.leases()[state_[slot].next].token != lease.token) {
+      answers.push_back({.lost = true});
+      continue;
+    }
+    Running& running = state_.leases()[state_[slot].next];
+    running.deadline_ms = elapsed_us_ / 1000 + running.lease_ms;
+    answers.push_back({.cancel_requested = running.cancel_requested});
+  }
+  return answers;
+}
+
+std::vector<Status> Ledger::settle(std::vector<Settlement> settlements) {
+  std::vector<Status> statuses;
+  statuses.reserve(settlements.size());
+  constexpr std::size_t kAhead = 8;
+  for (std::size_t i = 0; i < settlements.size(); ++i) {
+    if (i + kAhead < settlements.size()) state_.prefetch(settlements[i + kAhead].lease.id);
+    statuses.push_back(settle_one(settlements[i]));
+  }
+  needs_sync_ = true;
+  return statuses;
+}
+
+Status Ledger::settle_one(Settlement& settlement) {
+  const LeaseRef& lease = settlement.lease;
+  const Slot slot = state_.find(lease.id);
+  if (slot == kNoSlot) return no_such_job(lease.id);
+  if (state_[slot].entry_state() != EntryState::kRunning || state_.leases()[state_[slot].next].token != lease.token) {
+    const auto before = settled_before(slot, lease.token);
+    if (!before) return before.error();
+    return *before ? Status() : lease_lost(lease.id);
+  }
+  std::size_t room = 16 * 1024;
+  for (const Job& effect : settlement.effects) {
+    if (Status valid = core::validate(effect, Time(Milliseconds(now_ms()))); !valid) {
+      return Error{valid.error().code, "an effect of job " + lease.id.to_string() + ": " + valid.error().message};
+    }
+    if (!has_names_left(effect, settlement.effects.size())) return too_many_names();
+    room += room_for(effect);
+  }
+  if (const auto* done = std::get_if<Done>(&settlement.outcome)) {
+    if (done->result.size() > Limits::kBodyBytes) {
+      return Error{ErrorCode::kInvalidArgument, "the result of job " + lease.id.to_string() + " has " +
+                                                    std::to_string(done->result.size()) + " bytes; at most " +
+                                                    std::to_string(Limits::kBodyBytes) + " are kept"};
+    }
+    room += done->result.size() + done->content_type.size();
+  }
+  if (const auto* again = std::get_if<RetryAt>(&settlement.outcome); again != nullptr && again->body) {
+    if (again->body->size() > Limits::kBodyBytes) {
+      return Error{ErrorCode::kInvalidArgument, "the new body of job " + lease.id.to_string() + " has " +
+                                                    std::to_string(again->body->size()) + " bytes; at most " +
+                                                    std::to_string(Limits::kBodyBytes) + " are allowed"};
+    }
+    room += again->body->size() + Limits::kHeaderBytes;
+  }
+  if (Status roomy = make_room(room, true); !roomy) return roomy;
+
+  // From here on nothing is refused: effects and outcome go into the same batch, which is all or nothing. Effects are
+  // not held to max_jobs, since the outcome cannot wait; there are never more of them than there are leases.
+  for (Job& effect : settlement.effects) {
+    // One that is there already, by its id or its unique key, need not be made.
+    const bool there = (!effect.id.is_nil() && state_.find(effect.id) != kNoSlot) ||
+                       (!effect.unique_key.empty() && state_.unique_keys().holder(effect.unique_key) != kNoSlot);
+    if (!there) accept(effect);
+  }
+  const bool cancelled = state_.leases()[state_[slot].next].cancel_requested;
+  if (auto* done = std::get_if<Done>(&settlement.outcome)) return append_done(slot, *done);
+  if (cancelled && !std::holds_alternative<Dead>(settlement.outcome)) {
+    return remove(lease.id, journal::RemoveCause::kCancelled);
+  }
+  if (const auto* returned = std::get_if<Returned>(&settlement.outcome)) return give_back(slot, *returned);
+  return end_attempt(slot, settlement.outcome);
+}
+
+// The record that ended the lease with this token is the last that happened to the job.
+Result<bool> Ledger::settled_before(Slot slot, std::uint64_t token) {
+  const Entry& entry = state_[slot];
+  if (!entry.has_details()) {
+    if (entry.body_bytes == 0 || entry.attempts == 0) return false;
+    const auto view = journal_->read(entry.body());
+    if (!view) return view.error();
+    journal::AcceptedBrief record;
+    journal::Moved moved;
+    const bool is_moved = static_cast<journal::RecordType>(view->type) == journal::RecordType::kMoved;
+    if (is_moved) {
+      if (Status decoded = decode(*view, moved); !decoded) return decoded.error();
+    }
+    if (Status decoded = decode(is_moved ? moved.inner : *view, record); !decoded) return decoded.error();
+    return record.token == token;
+  }
+  const auto read = journal_->read(entry.details());
+  if (!read) return read.error();
+  journal::RecordView view = *read;
+  if (static_cast<journal::RecordType>(view.type) == journal::RecordType::kMoved) {
+    journal::Moved moved;
+    if (Status decoded = decode(view, moved); !decoded) return decoded.error();
+    view = moved.inner;
+  }
+  if (static_cast<journal::RecordType>(view.type) == journal::RecordType::kDone) {
+    journal::DoneRecord record;
+    if (Status decoded = decode(view, record); !decoded) return decoded.error();
+    return record.token == token;
+  }
+  journal::Changed record;
+  if (Status decoded = decode(view, record); !decoded) return decoded.error();
+  return record.token == token;
+}
+
+Status Ledger::append_done(Slot slot, Done& done) {
+  const Running& running = state_.leases()[state_[slot].next];
+  journal::DoneRecord record{.id = state_[slot].id,
+                             .token = running.token,
+                             .at_ms = now_ms(),
+                             .attempts = static_cast<std::uint32_t>(state_[slot].attempts),
+                             .result = std::move(done.result),
+                             .content_type = std::move(done.content_type)};
+  if (record.result.empty()) record.content_type.clear();
+  release_credit(slot);
+  const journal::RecordRef at = append(*journal_, record);
+  const Status applied = state_.apply(record, at);
+  finished(record.id);
+  return applied;
+}
+
+Status Ledger::end_attempt(Slot slot, const Outcome& outcome) {
+  const auto* again = std::get_if<RetryAt>(&outcome);
+  const auto* dead = std::get_if<Dead>(&outcome);
+  require(again != nullptr || dead != nullptr, "an attempt ends in a retry or in death");
+  const bool replaces_body = again != nullptr && again->body.has_value();
+  Loaded loaded;
+  if (replaces_body) {
+    auto whole = load(slot);
+    if (!whole) return whole.error();
+    loaded = std::move(*whole);
+  } else {
+    auto past = load_past(slot);
+    if (!past) return past.error();
+    loaded.past = std::move(*past);
+  }
+  const Entry& entry = state_[slot];
+  const std::uint64_t token = state_.leases()[entry.next].token;
+  add_fault(loaded.past, static_cast<std::uint32_t>(entry.attempts), now_ms(), again != nullptr ? again->fault : dead->fault,
+            again != nullptr ? again->error : dead->error);
+  const std::int64_t due_ms = again == nullptr              ? 0
+                              : again->after.count() <= 0 ? now_ms()
+                                                          : (now_us_ + 999) / 1000 + again->after.count();
+  release_credit(slot);
+  if (replaces_body) {
+    loaded.job.body = *again->body;
+    journal::Accepted record{.job = std::move(loaded.job),
+                             .due_ms = due_ms,
+                             .accepted_ms = now_ms(),
+                             .due_is_wall = false,
+                             .past = std::move(loaded.past),
+                             .attempts = static_cast<std::uint32_t>(entry.attempts),
+                             .token = token};
+    const journal::RecordRef at = append(*journal_, record);
+    return state_.apply(brief(record), at);
+  }
+  journal::Changed record{.id = entry.id,
+                          .cause = ChangeCause::kFault,
+                          .token = token,
+                          .at_ms = now_ms(),
+                          .due_ms = due_ms,
+                          .dead = {},
+                          .attempts = static_cast<std::uint32_t>(entry.attempts),
+                          .unique_key = {},
+                          .past = std::move(loaded.past)};
+  if (dead != nullptr) record.dead = dead->reason;
+  needs_sync_ = true;
+  if (dead != nullptr) finished(record.id);
+  return change(std::move(record));
+}
+
+Status Ledger::give_back(Slot slot, const Returned& returned) {
+  auto past = load_past(slot);
+  if (!past) return past.error();
+  const Entry& entry = state_[slot];
+  past->note = cut(returned.note);
+  // Not charged, and due when it was: it does not lose its place.
+  journal::Changed record{.id = entry.id,
+                          .cause = ChangeCause::kReturned,
+                          .token = state_.leases()[entry.next].token,
+                          .at_ms = now_ms(),
+                          .due_ms = returned.after.count() > 0 ? (now_us_ + 999) / 1000 + returned.after.count() : entry.due(),
+                          .due_is_wall = returned.after.count() > 0 ? false : static_cast<bool>(entry.due_is_wall),
+                          .dead = {},
+                          .attempts = static_cast<std::uint32_t>(entry.attempts) - 1,
+                          .unique_key = {},
+                          .past = std::move(*past)};
+  release_credit(slot);
+  return change(std::move(record));
+}
+
+Status Ledger::change(journal::Changed record) {
+  const journal::RecordRef at = append(*journal_, record);
+  return state_.apply(record, at);
+}
+
+Status Ledger::remove(const JobId& id, journal::RemoveCause cause) {
+  const Slot slot = state_.find(id);
+  if (state_[slot].entry_state() == EntryState::kRunning) release_credit(slot);
+  warm_.drop(slot);
+  const journal::Removed record{.cause = cause, .at_ms = now_ms(), .ids = {id}};
+  append(*journal_, record);
+  finished(id);
+  needs_sync_ = true;
+  return state_.apply(record);
+}
+
+std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids) {
+  std::vector<Status> statuses;
+  for (const JobId& id : ids) {
+    const Slot slot = state_.find(id);
+    if (slot == kNoSlot) {
+      statuses.push_back(no_such_job(id));
+      continue;
+    }
+    const EntryState state = state_[slot].entry_state();
+    if (state == EntryState::kRunning) {
+      state_.leases()[state_[slot].next].cancel_requested = true;
+      statuses.push_back({});
+    } else if (state == EntryState::kDone) {
+      statuses.push_back(wrong_state(id, state, "scheduled, ready, running and dead"));
+    } else if (Status roomy = make_room(64, true); !roomy) {
+      statuses.push_back(roomy);
+    } else {
+      statuses.push_back(remove(id, state == EntryState::kDead ? journal::RemoveCause::kDeleted
+                                                               : journal::RemoveCause::kCancelled));
+    }
+  }
+  return statuses;
+}
+
+Status Ledger::reschedule(const JobId& id, Time due) {
+  const Slot slot = state_.find(id);
+  if (slot == kNoSlot) return no_such_job(id);
+  const EntryState state = state_[slot].entry_state();
+  if (state != EntryState::kScheduled && state != EntryState::kReady) {
+    return wrong_state(id, state, "scheduled and ready");
+  }
+  if (due - Time(Milliseconds(now_ms())) > Limits::kDelay) {
+    return Error{ErrorCode::kInvalidArgument, "due: too far away; at most 100 years from now"};
+  }
+  if (Status roomy = make_room(16 * 1024, true); !roomy) return roomy;
+  auto past = load_past(slot);
+  if (!past) return past.error();
+  warm_.drop(slot);
+  const std::int64_t due_ms = due.time_since_epoch().count();
+  journal::Changed record{.id = id,
+                          .cause = ChangeCause::kRescheduled,
+                          .at_ms = now_ms(),
+                          .due_ms = std::max(due_ms, now_ms()),
+                          .due_is_wall = due_ms > now_ms(),
+                          .dead = {},
+                          .attempts = static_cast<std::uint32_t>(state_[slot].attempts),
+                          .unique_key = {},
+                          .past = std::move(*past)};
+  needs_sync_ = true;
+  return change(std::move(record));
+}
+
+std::vector<Status> Ledger::replay(const std::vector<JobId>& ids, const ReplayOptions& options) {
+  const auto replay_one = [&](const JobId& id) -> Status {
+    const Slot slot = state_.find(id);
+    if (slot == kNoSlot) return no_such_job(id);
+    const EntryState state = state_[slot].entry_state();
+    if (state != EntryState::kDead) return wrong_state(id, state, "dead");
+    if (Status roomy = make_room(16 * 1024, true); !roomy) return roomy;
+    auto loaded = load(slot);
+    if (!loaded) return loaded.error();
+    const std::string& key = loaded->job.unique_key;
+    if (!key.empty() && state_.unique_keys().holder(key) != kNoSlot) {
+      return Error{ErrorCode::kAlreadyExists, "job " + id.to_string() + " cannot be replayed: its unique key " +
+                                                  core::quoted(key) + " is held by job " +
+                                                  state_[state_.unique_keys().holder(key)].id.to_string()};
+    }
+    if (!options.keep_attempts) loaded->past.counts = {};
+    loaded->past.note = "replayed";
+    journal::Changed record{
+        .id = id,
+        .cause = ChangeCause::kReplayed,
+        .at_ms = now_ms(),
+        .due_ms = options.delay.count() > 0 ? (now_us_ + 999) / 1000 + options.delay.count() : now_ms(),
+        .dead = {},
+        .attempts = options.keep_attempts ? static_cast<std::uint32_t>(state_[slot].attempts) : 0,
+        .unique_key = key,
+        .past = std::move(loaded->past)};
+    return change(std::move(record));
+  };
+  std::vector<Status> statuses;
+  for (const JobId& id : ids) statuses.push_back(replay_one(id));
+  needs_sync_ = true;
+  return statuses;
+}
+
+Status Ledger::pause(const std::string& queue, bool paused) {
+  if (!core::is_name(queue)) {
+    return Error{ErrorCode::kInvalidArgument, "queue " + core::quoted(queue) + " is not a valid name"};
+  }
+  if (state_.queues().names().full() && !state_.queues().names().find(queue)) {
+    return Error{ErrorCode::kOverloaded, "there are too many different queues already"};
+  }
+  if (Status roomy = make_room(256, true); !roomy) return roomy;
+  const journal::QueueRecord record{queue, paused};
+  append(*journal_, record);
+  needs_sync_ = true;
+  return state_.apply(record);
+}
+
+}  // namespace bide::engine

@@ -1,0 +1,69 @@
+// LiveBytes: how many bytes of each segment of the journal are still needed. Compaction lives on this.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "engine/journal/journal.h"
+#include "platform/fatal.h"
+
+namespace bide::engine {
+
+class LiveBytes {
+ public:
+  struct Share {
+    journal::Address base = 0;
+    std::uint64_t live = 0;
+  };
+
+  // Begins to count. Until then add and subtract do nothing: recovery counts once, at its end.
+  void attach(const journal::Journal& journal) {
+    journal_ = &journal;
+    follow();
+  }
+  void add(journal::RecordRef ref) {
+    if (journal_ == nullptr || ref.bytes == 0) return;
+    share(ref.address).live += ref.bytes;
+    total_ += ref.bytes;
+  }
+  void subtract(journal::RecordRef ref) {
+    if (journal_ == nullptr || ref.bytes == 0) return;
+    Share& from = share(ref.address);
+    platform::require(from.live >= ref.bytes, "live bytes of a segment fell below zero");
+    from.live -= ref.bytes;
+    total_ -= ref.bytes;
+  }
+  std::uint64_t total() const { return total_; }
+  std::uint64_t of(journal::Address base) const {
+    for (const Share& share : shares_) {
+      if (share.base == base) return share.live;
+    }
+    return 0;
+  }
+  void forget(journal::Address base) {
+    std::erase_if(shares_, [base](const Share& share) { return share.base == base; });
+  }
+
+ private:
+  void follow() {
+    for (const journal::Segment& segment : journal_->segments()) {
+      if (shares_.empty() || segment.base > shares_.back().base) shares_.push_back({segment.base, 0});
+    }
+  }
+  Share& share(journal::Address address) {
+    if (shares_.empty() || journal_->segments().back().base != shares_.back().base) follow();
+    if (address >= shares_.back().base) return shares_.back();
+    auto after = std::upper_bound(shares_.begin(), shares_.end(), address,
+                                  [](journal::Address a, const Share& share) { return a < share.base; });
+    platform::require(after != shares_.begin(), "a record lies before the first segment");
+    return *std::prev(after);
+  }
+
+  const journal::Journal* journal_ = nullptr;
+  std::vector<Share> shares_;  // Oldest first.
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace bide::engine

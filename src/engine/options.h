@@ -1,0 +1,45 @@
+// EngineOptions: where the embedded engine keeps its jobs and how it behaves. Every limit is here.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "bide/job.h"
+#include "bide/result.h"
+#include "engine/journal/journal.h"
+#include "platform/clock.h"
+#include "platform/disk.h"
+#include "platform/random.h"
+
+namespace bide::engine {
+
+using journal::Durability;
+
+struct EngineOptions {
+  std::string directory;
+  Durability durability = Durability::kFsync;
+
+  Milliseconds result_retention{3'600'000};  // Done jobs and their results are remembered for so long ...
+  std::uint64_t done_limit = 100'000;        // ... but no more of them than this.
+  Milliseconds dead_retention{0};            // 0: dead jobs wait for ever.
+  std::uint32_t max_crashes = 3;             // A job that killed its worker so often is dead.
+
+  std::uint64_t max_jobs = 200'000'000;         // Beyond it enqueue is refused. Each costs at most 64 bytes of memory.
+  std::uint64_t inbox_bytes = 64ull << 20;      // Enqueues waiting for the engine; beyond it they are refused.
+  std::uint64_t warm_bytes = 32ull << 20;       // Ready jobs kept whole in memory; others are read back.
+  std::uint64_t reserve_bytes = 16ull << 20;    // Kept free for settling when the disk is full.
+  std::uint64_t segment_bytes = 64ull << 20;
+  std::uint64_t snapshot_bytes = 256ull << 20;  // A snapshot is due when the journal has grown by so much, or more.
+
+  // Called once, when the disk failed and nothing more can be confirmed. Default: one line on stderr, then exit 74.
+  std::function<void(const Error&)> on_fatal;
+
+  // For tests; null means the real thing.
+  platform::Disk* disk = nullptr;
+  platform::Clock* clock = nullptr;
+  platform::Random* random = nullptr;
+};
+
+}  // namespace bide::engine

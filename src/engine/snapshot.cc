@@ -1,0 +1,364 @@
+#include "engine/snapshot.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "engine/journal/checksum.h"
+#include "engine/journal/encoding.h"
+#include "platform/fatal.h"
+
+namespace bide::engine {
+
+using journal::Address;
+using journal::Decoder;
+using journal::Encoder;
+
+// file   = magic (8 bytes), version (u32), block *
+// block  = u8 type, u32 length, u64 checksum (seeded with its offset in the file; covers type, length, payload), payload
+// blocks: one kMeta, any number of kRows, one kEnd
+namespace {
+
+constexpr std::string_view kMagic = "BIDESNAP";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kFileHeader = 12;
+constexpr std::size_t kBlockHeader = 13;
+constexpr std::size_t kBlockBytes = 256 * 1024;
+constexpr std::string_view kPrefix = "snapshot-";
+constexpr std::string_view kUnfinished = "snapshot.tmp";
+
+enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3 };
+
+enum RowFlag : std::uint8_t { kDueIsWall = 1, kHasExpiry = 2, kHasUniqueKey = 4, kHoldsKey = 8 };
+
+std::uint64_t block_checksum(std::uint8_t type, std::string_view payload, std::uint64_t offset) {
+  return journal::checksum(payload, offset * 256 + type);
+}
+
+Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
+  return Error{ErrorCode::kDamaged, path + ", offset " + std::to_string(offset) + ": " + what +
+                                        "; run `bide store check`, or restore a backup"};
+}
+
+void encode_meta(Encoder& out, const State& state, Address at) {
+  out.u64(at);
+  const Counters& counters = state.counters();
+  for (const std::uint64_t counter : {counters.accepted, counters.done, counters.cancelled, counters.deleted,
+                                      counters.purged, counters.forgotten}) {
+    out.count(counter);
+  }
+  out.u64(state.last_token());
+  out.i64(state.last_time_ms());
+  out.count(state.queues().size());
+  for (std::size_t i = 0; i < state.queues().size(); ++i) {
+    const auto number = static_cast<std::uint16_t>(i);
+    out.string(state.queues().names()[number]);
+    out.u8(state.queues()[number].paused ? 1 : 0);
+  }
+  out.count(state.kinds().size());
+  for (std::size_t i = 0; i < state.kinds().size(); ++i) out.string(state.kinds()[static_cast<std::uint16_t>(i)]);
+  out.count(state.leases().size());
+  for (const Running& running : state.leases().places()) {
+    if (running.slot == kNoSlot) continue;
+    out.id(state[running.slot].id);
+    out.u64(running.token);
+    out.i64(running.started_ms);
+    out.string(state.workers()[running.worker]);
+    out.u8(running.outlives_process ? 1 : 0);
+  }
+}
+
+struct Meta {
+  Address at = 0;
+  std::vector<std::pair<JobId, Running>> leases;
+};
+
+bool decode_meta(Decoder& in, State& state, Meta& meta) {
+  meta.at = in.u64();
+  Counters counters;
+  for (std::uint64_t* counter : {&counters.accepted, &counters.done, &counters.cancelled, &counters.deleted,
+                                 &counters.purged, &counters.forgotten}) {
+    *counter = in.count();
+  }
+  const std::uint64_t last_token = in.u64();
+  const std::int64_t last_time_ms = in.i64();
+  state.restore_counters(counters, last_token, last_time_ms);
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    journal::QueueRecord queue;
+    queue.name = in.string();
+    queue.paused = in.u8() != 0;
+    if (in.ok() && !state.apply(queue)) return false;
+  }
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) state.intern_kind(in.string());
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    const JobId id = in.id();
+    Running running;
+    running.token = in.u64();
+    running.started_ms = in.i64();
+    running.worker = state.intern_worker(in.string());
+    running.outlives_process = in.u8() != 0;
+    meta.leases.emplace_back(id, running);
+  }
+  return in.done();
+}
+
+void encode_row(Encoder& out, const Entry& entry, std::string_view unique_key) {
+  out.id(entry.id);
+  // Whether a scheduled job is ready is decided anew when it is loaded.
+  const EntryState state = entry.entry_state() == EntryState::kReady ? EntryState::kScheduled : entry.entry_state();
+  out.u8(static_cast<std::uint8_t>(state));
+  out.u8(static_cast<std::uint8_t>((entry.due_is_wall ? kDueIsWall : 0) | (entry.has_expiry ? kHasExpiry : 0) |
+                                   (entry.has_unique_key ? kHasUniqueKey : 0) | (unique_key.empty() ? 0 : kHoldsKey)));
+  out.u8(static_cast<std::uint8_t>(entry.priority));
+  out.count(entry.due_ms);
+  out.count(entry.queue);
+  out.count(entry.kind);
+  out.count(entry.attempts);
+  out.count(entry.body_address);
+  out.count(entry.body_bytes);
+  out.count(entry.details_bytes);
+  if (entry.has_details()) out.count(entry.details_address);
+  if (!unique_key.empty()) out.string(unique_key);
+}
+
+bool decode_row(Decoder& in, State& state) {
+  Entry entry{};
+  entry.id = in.id();
+  const std::uint8_t entry_state = in.u8();
+  const std::uint8_t flags = in.u8();
+  entry.priority = static_cast<std::int8_t>(in.u8());
+  entry.set_due(static_cast<std::int64_t>(in.count()));
+  const std::uint64_t queue = in.count();
+  const std::uint64_t kind = in.count();
+  entry.attempts = in.count() & 0x7fffu;
+  const std::uint64_t body_address = in.count();
+  entry.set_body({body_address, static_cast<std::uint32_t>(in.count())});
+  const auto details_bytes = static_cast<std::uint32_t>(in.count());
+  if (details_bytes != 0) entry.set_details({in.count(), details_bytes});
+  const std::string_view key = (flags & kHoldsKey) != 0 ? in.string() : std::string_view();
+  if (!in.ok() || entry_state == 0 || entry_state > static_cast<std::uint8_t>(EntryState::kDead) ||
+      queue >= state.queues().size() || kind >= state.kinds().size()) {
+    return false;
+  }
+  entry.set_state(static_cast<EntryState>(entry_state));
+  entry.queue = static_cast<std::uint16_t>(queue);
+  entry.kind = static_cast<std::uint16_t>(kind);
+  entry.due_is_wall = (flags & kDueIsWall) != 0;
+  entry.has_expiry = (flags & kHasExpiry) != 0;
+  entry.has_unique_key = (flags & kHasUniqueKey) != 0;
+  if (state.find(entry.id) != kNoSlot) return false;
+  state.restore(entry, key);
+  return true;
+}
+
+}  // namespace
+
+std::string snapshot_path(const std::string& directory, Address at) {
+  char name[32];
+  std::snprintf(name, sizeof name, "%s%016" PRIx64, kPrefix.data(), at);
+  return directory + "/" + name;
+}
+
+SnapshotWriter::SnapshotWriter(platform::Disk& disk, std::string directory, State& state, Address at)
+    : disk_(disk), directory_(std::move(directory)), state_(state), at_(at), end_(state.slots()) {
+  begin();
+  state_.begin_epoch([this](Slot slot) { save_row(slot); });
+}
+
+SnapshotWriter::~SnapshotWriter() {
+  if (complete_) {
+    state_.end_epoch();
+  } else {
+    state_.abandon_epoch();
+  }
+}
+
+void SnapshotWriter::begin() {
+  std::string meta;
+  Encoder out(meta);
+  encode_meta(out, state_, at_);
+  head_ = kMagic;
+  Encoder head(head_);
+  head.u32(kVersion);
+  head.u8(kMeta);
+  head.u32(static_cast<std::uint32_t>(meta.size()));
+  head.u64(block_checksum(kMeta, meta, kFileHeader));
+  head_ += meta;
+}
+
+void SnapshotWriter::save_row(Slot slot) {
+  Encoder out(block_);
+  encode_row(out, state_[slot], state_.unique_keys().key_of(slot));
+  ++rows_;
+}
+
+Status SnapshotWriter::flush_block(std::uint8_t type) {
+  std::string framed;
+  framed.reserve(block_.size() + kBlockHeader);
+  Encoder header(framed);
+  header.u8(type);
+  header.u32(static_cast<std::uint32_t>(block_.size()));
+  header.u64(block_checksum(type, block_, offset_));
+  framed += block_;
+  block_.clear();
+  if (Status written = file_->write(offset_, framed); !written) return written;
+  offset_ += framed.size();
+  return {};
+}
+
+Result<bool> SnapshotWriter::step(std::size_t bytes) {
+  if (file_ == nullptr) {
+    auto opened = disk_.open(directory_ + "/" + std::string(kUnfinished), platform::OpenMode::kCreate);
+    if (!opened) return opened.error();
+    file_ = std::move(*opened);
+    if (Status cut = file_->truncate(0); !cut) return cut.error();
+    if (Status written = file_->write(0, head_); !written) return written.error();
+    offset_ = head_.size();
+  }
+  const std::uint64_t until = offset_ + bytes;
+  while (offset_ < until && cursor_ < end_) {
+    while (cursor_ < end_ && block_.size() < kBlockBytes) {
+      const Slot slot = cursor_++;
+      const EntryState state = state_[slot].entry_state();
+      if (state == EntryState::kFree || state == EntryState::kZombie || state_.in_epoch(slot)) continue;
+      save_row(slot);
+      state_.enter_epoch(slot);
+    }
+    if (Status flushed = flush_block(kRows); !flushed) return flushed.error();
+  }
+  // Synced piece by piece: one sync of all of it would hold up everybody.
+  if (Status synced = file_->sync(); !synced) return synced.error();
+  if (cursor_ < end_) return false;
+  if (!block_.empty()) {
+    if (Status flushed = flush_block(kRows); !flushed) return flushed.error();
+  }
+  Encoder out(block_);
+  out.u64(rows_);
+  if (Status flushed = flush_block(kEnd); !flushed) return flushed.error();
+  if (Status synced = file_->sync(); !synced) return synced.error();
+  const std::string from = directory_ + "/" + std::string(kUnfinished);
+  if (Status renamed = disk_.rename(from, snapshot_path(directory_, at_)); !renamed) return renamed.error();
+  if (Status synced = disk_.sync_directory(directory_); !synced) return synced.error();
+  complete_ = true;
+  return true;
+}
+
+namespace {
+
+// Reads the file block by block; a block is at most a few hundred KiB, or what its header says.
+class BlockReader {
+ public:
+  BlockReader(platform::File& file, std::string path) : file_(file), path_(std::move(path)) {}
+
+  Status header() {
+    char bytes[kFileHeader];
+    const auto got = file_.read(0, bytes, sizeof bytes);
+    if (!got) return got.error();
+    const std::string_view view(bytes, *got);
+    if (*got < kFileHeader || view.substr(0, kMagic.size()) != kMagic) return damaged(path_, 0, "not a snapshot");
+    Decoder in(view.substr(kMagic.size()));
+    const std::uint32_t version = in.u32();
+    if (version > kVersion) {
+      return Error{ErrorCode::kNewerVersion, path_ + ": written by a newer bide (snapshot version " +
+                                                 std::to_string(version) + "): use that version"};
+    }
+    if (version != kVersion) return damaged(path_, kMagic.size(), "unknown version");
+    offset_ = kFileHeader;
+    return {};
+  }
+
+  Status next(std::uint8_t& type, std::string& payload) {
+    char bytes[kBlockHeader];
+    const auto got = file_.read(offset_, bytes, sizeof bytes);
+    if (!got) return got.error();
+    if (*got < kBlockHeader) return damaged(path_, offset_, "the snapshot ends too early");
+    Decoder in(std::string_view(bytes, kBlockHeader));
+    type = in.u8();
+    const std::uint32_t length = in.u32();
+    const std::uint64_t expected = in.u64();
+    const auto size = file_.size();
+    if (!size) return size.error();
+    if (length > *size - offset_ - kBlockHeader) return damaged(path_, offset_, "a block is longer than the file");
+    payload.resize(length);
+    const auto body = file_.read(offset_ + kBlockHeader, payload.data(), length);
+    if (!body) return body.error();
+    if (*body < length || block_checksum(type, payload, offset_) != expected) {
+      return damaged(path_, offset_, "a block fails its checksum");
+    }
+    at_ = offset_;
+    offset_ += kBlockHeader + length;
+    return {};
+  }
+
+  std::uint64_t at() const { return at_; }
+
+ private:
+  platform::File& file_;
+  const std::string path_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t at_ = 0;
+};
+
+Result<Address> load(platform::Disk& disk, const std::string& path, State& state) {
+  auto file = disk.open(path, platform::OpenMode::kReadOnly);
+  if (!file) return file.error();
+  BlockReader reader(**file, path);
+  if (Status ok = reader.header(); !ok) return ok.error();
+  std::uint8_t type = 0;
+  std::string payload;
+  if (Status ok = reader.next(type, payload); !ok) return ok.error();
+  Meta meta;
+  Decoder in(payload);
+  if (type != kMeta || !decode_meta(in, state, meta)) return damaged(path, reader.at(), "the first block is not right");
+  std::uint64_t rows = 0;
+  for (;;) {
+    if (Status ok = reader.next(type, payload); !ok) return ok.error();
+    Decoder block(payload);
+    if (type == kEnd) {
+      if (block.u64() != rows) return damaged(path, reader.at(), "rows are missing");
+      break;
+    }
+    if (type != kRows) return damaged(path, reader.at(), "unknown block");
+    while (!block.done()) {
+      if (!decode_row(block, state)) return damaged(path, reader.at(), "a row is not right");
+      ++rows;
+    }
+  }
+  for (const auto& [id, running] : meta.leases) {
+    const Slot slot = state.find(id);
+    if (slot == kNoSlot || state[slot].entry_state() != EntryState::kRunning) {
+      return damaged(path, kFileHeader, "a lease has no job");
+    }
+    state.restore_running(id, running);
+  }
+  return meta.at;
+}
+
+}  // namespace
+
+Result<std::optional<Address>> load_snapshot(platform::Disk& disk, const std::string& directory, State& state) {
+  const auto names = disk.list(directory);
+  if (!names) return names.error();
+  std::string newest;
+  for (const std::string& name : *names) {
+    if (name.starts_with(kPrefix)) newest = std::max(newest, name);
+  }
+  if (newest.empty()) return std::optional<Address>();
+  const auto at = load(disk, directory + "/" + newest, state);
+  if (!at) return at.error();
+  return std::optional<Address>(*at);
+}
+
+Status remove_other_snapshots(platform::Disk& disk, const std::string& directory, Address keep) {
+  const auto names = disk.list(directory);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    const std::string path = directory + "/" + name;
+    const bool old = name.starts_with(kPrefix) && path != snapshot_path(directory, keep);
+    if (!old && name != kUnfinished) continue;
+    if (Status removed = disk.remove(path); !removed) return removed;
+  }
+  return {};
+}
+
+}  // namespace bide::engine

@@ -1,0 +1,58 @@
+// Snapshot: the state at one address of the journal, in a file, so that opening reads the journal from there only. It
+// is written a piece at a time while the engine goes on: an entry that is about to change is saved first, as it was.
+// The format is drawn in docs/formats/snapshot.md.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bide/result.h"
+#include "engine/state.h"
+#include "platform/disk.h"
+
+namespace bide::engine {
+
+// A file in `directory`, named after the address.
+std::string snapshot_path(const std::string& directory, journal::Address at);
+
+class SnapshotWriter {
+ public:
+  // Of the state as it is now; everything in it is synced, and `at` is the end of the journal.
+  SnapshotWriter(platform::Disk& disk, std::string directory, State& state, journal::Address at);
+  // Gives up if it is not complete; the file under way is left for the next writer to overwrite.
+  ~SnapshotWriter();
+
+  // Writes about so many bytes more. True: it is complete, durable and has its name.
+  Result<bool> step(std::size_t bytes);
+
+  journal::Address at() const { return at_; }
+
+ private:
+  void save_row(Slot slot);
+  void begin();
+  Status flush_block(std::uint8_t type);
+
+  platform::Disk& disk_;
+  const std::string directory_;
+  State& state_;
+  const journal::Address at_;
+  const Slot end_;  // Slots from here on are new.
+  std::unique_ptr<platform::File> file_;
+  std::uint64_t offset_ = 0;
+  std::string head_;   // Header and first block, as they were at the beginning.
+  std::string block_;  // Rows not written yet.
+  std::uint64_t rows_ = 0;
+  Slot cursor_ = 0;
+  bool complete_ = false;
+};
+
+// Loads the newest snapshot into an empty state; its address, or nothing when there is none.
+// kDamaged names file and offset.
+Result<std::optional<journal::Address>> load_snapshot(platform::Disk& disk, const std::string& directory, State& state);
+
+// Removes every snapshot but this one, and unfinished ones.
+Status remove_other_snapshots(platform::Disk& disk, const std::string& directory, journal::Address keep);
+
+}  // namespace bide::engine

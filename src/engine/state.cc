@@ -1,0 +1,286 @@
+#include "engine/state.h"
+
+#include <algorithm>
+
+#include "platform/fatal.h"
+
+namespace bide::engine {
+
+using journal::RecordRef;
+using journal::RecordType;
+using platform::require;
+
+namespace {
+
+Error misfit(const char* record, const JobId& id, const char* why) {
+  return Error{ErrorCode::kDamaged, std::string("the journal says ") + record + " of job " + id.to_string() + ", " + why};
+}
+
+}  // namespace
+
+State::State(std::uint64_t done_limit) : ids_(slab_), wheel_(slab_), queues_(slab_), done_limit_(done_limit) {
+  (void)workers_.intern("");
+}
+
+std::uint16_t State::intern_queue(std::string_view name) {
+  const auto number = queues_.intern(name);
+  require(number.has_value(), "too many queues");
+  return *number;
+}
+
+std::uint16_t State::intern_kind(std::string_view name) {
+  const auto number = kinds_.intern(name);
+  require(number.has_value(), "too many kinds");
+  return *number;
+}
+
+std::uint16_t State::intern_worker(std::string_view name) { return workers_.intern(name).value_or(0); }
+
+Entry& State::touch(Slot slot) {
+  Entry& entry = slab_[slot];
+  if (saved_ && entry.epoch != epoch_) {
+    saved_(slot);
+    entry.epoch = epoch_;
+  }
+  return entry;
+}
+
+Status State::apply(const journal::AcceptedBrief& record, RecordRef at) {
+  Slot slot = ids_.find(record.id);
+  const bool replaces_body = record.token != 0;
+  if (replaces_body) {
+    if (slot == kNoSlot || slab_[slot].entry_state() != EntryState::kRunning) {
+      return misfit("a new body", record.id, "which is not running");
+    }
+    end_lease(slot);
+    Entry& entry = touch(slot);
+    count(entry, -1);
+    live_.subtract(entry.body());
+    set_details(entry, {});
+  } else {
+    if (slot != kNoSlot) {
+      if (slab_[slot].entry_state() != EntryState::kDone) return misfit("accepted", record.id, "which is there already");
+      forget(slot);  // It was done and forgotten, which is not written down, and came again.
+    }
+    slot = slab_.allocate();
+    Entry& entry = slab_[slot];
+    entry = Entry{};
+    entry.id = record.id;
+    entry.next = kNoSlot;
+    entry.epoch = epoch_;
+    ids_.insert(slot);
+    ++counters_.accepted;
+  }
+  Entry& entry = slab_[slot];
+  entry.set_due(record.due_ms);
+  entry.due_is_wall = record.due_is_wall;
+  entry.has_expiry = record.has_expiry;
+  entry.queue = intern_queue(record.queue);
+  entry.kind = intern_kind(record.kind);
+  entry.priority = static_cast<std::int8_t>(record.priority);
+  entry.attempts = record.attempts & 0x7fffu;
+  entry.set_body(at);
+  live_.add(at);
+  if (!record.unique_key.empty() && !replaces_body) {
+    entry.has_unique_key = 1;
+    keys_.hold(record.unique_key, slot);
+  }
+  entry.set_state(EntryState::kScheduled);
+  count(entry, +1);
+  place(slot);
+  return {};
+}
+
+Status State::apply(const journal::Granted& record) {
+  last_time_ms_ = std::max(last_time_ms_, record.at_ms);
+  const std::uint16_t worker = intern_worker(record.worker);
+  for (const journal::Grant& grant : record.grants) {
+    const Slot slot = ids_.find(grant.id);
+    if (slot == kNoSlot) return misfit("granted", grant.id, "which is not there");
+    Entry& entry = touch(slot);
+    const EntryState state = entry.entry_state();
+    // In recovery nothing is ready yet: what is due is only decided at its end.
+    if (state != EntryState::kReady && (started_ || state != EntryState::kScheduled)) {
+      return misfit("granted", grant.id, "which is not waiting");
+    }
+    no_longer_taken(entry);
+    set_state(slot, EntryState::kRunning);
+    // Counted before the handler runs: a handler that kills the process must use up attempts too.
+    entry.attempts = (entry.attempts + 1) & 0x7fffu;
+    entry.next = leases_.add(Running{.token = grant.token,
+                                     .slot = slot,
+                                     .started_ms = record.at_ms,
+                                     .worker = worker,
+                                     .outlives_process = record.outlives_process});
+    last_token_ = std::max(last_token_, grant.token);
+  }
+  return {};
+}
+
+Status State::apply(const journal::Changed& record, RecordRef at) {
+  last_time_ms_ = std::max(last_time_ms_, record.at_ms);
+  Slot slot = ids_.find(record.id);
+  if (slot == kNoSlot) return misfit("a change", record.id, "which is not there");
+  const EntryState before = slab_[slot].entry_state();
+  if (before == EntryState::kDone) return misfit("a change", record.id, "which is done");
+  if (before == EntryState::kRunning) {
+    end_lease(slot);
+  } else if (is_linked(slab_[slot])) {
+    slot = relocate(slot);
+  }
+  Entry& entry = touch(slot);
+  no_longer_taken(entry);
+  count(entry, -1);
+  set_details(entry, at);
+  entry.attempts = record.attempts & 0x7fffu;
+  entry.due_is_wall = record.due_is_wall;
+  if (record.dead) {
+    keys_.release(slot);
+    entry.set_due(record.at_ms);
+    entry.set_state(EntryState::kDead);
+    count(entry, +1);
+    if (started_) dead_.push_back(slab_, slot);
+    return {};
+  }
+  if (!record.unique_key.empty()) keys_.hold(record.unique_key, slot);
+  entry.set_due(record.due_ms);
+  entry.set_state(EntryState::kScheduled);
+  count(entry, +1);
+  place(slot);
+  return {};
+}
+
+Status State::apply(const journal::DoneRecord& record, RecordRef at) {
+  last_time_ms_ = std::max(last_time_ms_, record.at_ms);
+  const Slot slot = ids_.find(record.id);
+  if (slot == kNoSlot) return misfit("done", record.id, "which is not there");
+  if (slab_[slot].entry_state() != EntryState::kRunning) return misfit("done", record.id, "which is not running");
+  end_lease(slot);
+  keys_.release(slot);
+  Entry& entry = touch(slot);
+  live_.subtract(entry.body());
+  entry.set_body({});
+  set_details(entry, at);
+  entry.set_due(record.at_ms);
+  set_state(slot, EntryState::kDone);
+  ++counters_.done;
+  ++done_count_;
+  if (started_) {
+    done_.push_back(slab_, slot);
+    forget_done(0);
+  }
+  return {};
+}
+
+Status State::apply(const journal::Removed& record) {
+  last_time_ms_ = std::max(last_time_ms_, record.at_ms);
+  for (const JobId& id : record.ids) {
+    const Slot slot = ids_.find(id);
+    if (slot == kNoSlot) return misfit("removed", id, "which is not there");
+    forget(slot);
+    switch (record.cause) {
+      case journal::RemoveCause::kCancelled: ++counters_.cancelled; break;
+      case journal::RemoveCause::kDeleted: ++counters_.deleted; break;
+      case journal::RemoveCause::kPurged: ++counters_.purged; break;
+      case journal::RemoveCause::kForgotten: ++counters_.forgotten; break;
+    }
+  }
+  return {};
+}
+
+Status State::apply(const journal::QueueRecord& record) {
+  queues_[intern_queue(record.name)].paused = record.paused;
+  return {};
+}
+
+Status State::apply(const journal::ClockStep& record) {
+  for (Slot slot = 0; slot < slab_.size(); ++slot) {
+    const Entry& entry = slab_[slot];
+    const EntryState state = entry.entry_state();
+    const bool waits = state == EntryState::kScheduled || state == EntryState::kReady || state == EntryState::kRunning;
+    if (!waits || entry.due_is_wall) continue;
+    touch(slot).set_due(entry.due() + record.by_ms);
+  }
+  last_time_ms_ += record.by_ms;
+  if (started_) place_all(wheel_.now() + record.by_ms);
+  return {};
+}
+
+Status State::apply(const journal::Moved& record, RecordRef at) {
+  JobId id;
+  Status decoded;
+  switch (static_cast<RecordType>(record.inner.type)) {
+    case RecordType::kAccepted: {
+      journal::AcceptedBrief inner;
+      decoded = decode(record.inner, inner);
+      id = inner.id;
+      break;
+    }
+    case RecordType::kChanged: {
+      journal::Changed inner;
+      decoded = decode(record.inner, inner);
+      id = inner.id;
+      break;
+    }
+    case RecordType::kDone: {
+      journal::DoneRecord inner;
+      decoded = decode(record.inner, inner);
+      id = inner.id;
+      break;
+    }
+    default: return Error{ErrorCode::kDamaged, "the journal says moved of a record that never moves"};
+  }
+  if (!decoded) return decoded;
+  const Slot slot = ids_.find(id);
+  // A done job may have been forgotten, which is not written down.
+  if (slot == kNoSlot) return {};
+  Entry& entry = touch(slot);
+  if (entry.body_bytes != 0 && entry.body_address == record.from.address) {
+    live_.subtract(entry.body());
+    entry.set_body(at);
+    live_.add(at);
+  } else if (entry.has_details() && entry.details_address == record.from.address) {
+    set_details(entry, at);
+  } else {
+    return misfit("moved", id, "but from elsewhere");
+  }
+  return {};
+}
+
+namespace {
+
+template <class Record>
+Status decode_and(const journal::RecordView& view, auto&& then) {
+  Record record;
+  if (Status decoded = decode(view, record); !decoded) return decoded;
+  return then(record);
+}
+
+}  // namespace
+
+Status State::apply(const journal::RecordView& view) {
+  const RecordRef at = view.at;
+  switch (static_cast<RecordType>(view.type)) {
+    case RecordType::kMark: return {};
+    case RecordType::kAccepted:
+      return decode_and<journal::AcceptedBrief>(view, [&](const auto& record) { return apply(record, at); });
+    case RecordType::kGranted:
+      return decode_and<journal::Granted>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kChanged:
+      return decode_and<journal::Changed>(view, [&](const auto& record) { return apply(record, at); });
+    case RecordType::kDone:
+      return decode_and<journal::DoneRecord>(view, [&](const auto& record) { return apply(record, at); });
+    case RecordType::kRemoved:
+      return decode_and<journal::Removed>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kQueue:
+      return decode_and<journal::QueueRecord>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kClock:
+      return decode_and<journal::ClockStep>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kMoved:
+      return decode_and<journal::Moved>(view, [&](const auto& record) { return apply(record, at); });
+  }
+  return Error{ErrorCode::kNewerVersion, "the journal has a record of type " + std::to_string(view.type) +
+                                             ", which this bide does not know: use the version that wrote it"};
+}
+
+}  // namespace bide::engine

@@ -1,0 +1,153 @@
+// State: everything the engine knows, in memory. It changes in one way only: apply(record), for a live request and for
+// recovery alike. It does no I/O, reads no clock and starts no thread.
+//
+// Whether a scheduled job is ready follows from its due time, so it is not written down: advance() moves it.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bide/result.h"
+#include "engine/id_index.h"
+#include "engine/journal/records.h"
+#include "engine/lease_table.h"
+#include "engine/live_bytes.h"
+#include "engine/queues.h"
+#include "engine/slab.h"
+#include "engine/timer_wheel.h"
+#include "engine/unique_keys.h"
+
+namespace bide::engine {
+
+// Since the store was made.
+struct Counters {
+  std::uint64_t accepted = 0;
+  std::uint64_t done = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t deleted = 0;    // By hand, out of the dead set.
+  std::uint64_t purged = 0;
+  std::uint64_t forgotten = 0;  // Dead for longer than they are kept.
+
+  std::uint64_t removed() const { return cancelled + deleted + purged + forgotten; }
+};
+
+// A queue or kind beyond this many is refused.
+inline constexpr std::size_t kMaxNames = Names::kMost;
+
+class State {
+ public:
+  explicit State(std::uint64_t done_limit);
+
+  // Applying. kDamaged: the record does not fit what went before it; a live request is checked before it is applied.
+  Status apply(const journal::AcceptedBrief& record, journal::RecordRef at);
+  Status apply(const journal::Granted& record);
+  Status apply(const journal::Changed& record, journal::RecordRef at);
+  Status apply(const journal::DoneRecord& record, journal::RecordRef at);
+  Status apply(const journal::Removed& record);
+  Status apply(const journal::QueueRecord& record);
+  Status apply(const journal::ClockStep& record);
+  Status apply(const journal::Moved& record, journal::RecordRef at);
+  // Any record, decoded first.
+  Status apply(const journal::RecordView& view);
+
+  // Recovery ends: jobs are put where they belong at this time, and live bytes are counted.
+  void start(std::int64_t now_ms, const journal::Journal& journal);
+
+  // Scheduled jobs that are due become ready. Those due by the wall clock also wait for that.
+  void advance(std::int64_t now_ms, std::int64_t wall_ms);
+  // When advance() may have something to do next.
+  std::optional<std::int64_t> next_due() const;
+
+  // The next ready job of a queue, taken out of its lane; kNoSlot when there is none. It must be granted or changed.
+  Slot take_ready(std::uint16_t queue);
+
+  // Done jobs beyond the limit, or finished before this time, are forgotten; that is not written down.
+  void forget_done(std::int64_t before_ms);
+  std::optional<std::int64_t> oldest_done() const;
+  // Dead jobs that died before this time, oldest first; at most `most`.
+  std::vector<JobId> dead_before(std::int64_t before_ms, std::size_t most);
+  std::optional<std::int64_t> oldest_dead();
+
+  // Looking.
+  Slot find(const JobId& id) const { return ids_.find(id); }
+  void prefetch(const JobId& id) const { ids_.prefetch(id); }
+  const Entry& operator[](Slot slot) const { return slab_[slot]; }
+  Slot slots() const { return slab_.size(); }
+  std::uint64_t jobs() const { return ids_.size(); }
+  const Queues& queues() const { return queues_; }
+  const Names& kinds() const { return kinds_; }
+  const Names& workers() const { return workers_; }
+  const LeaseTable& leases() const { return leases_; }
+  LeaseTable& leases() { return leases_; }
+  const UniqueKeys& unique_keys() const { return keys_; }
+  const Counters& counters() const { return counters_; }
+  LiveBytes& live_bytes() { return live_; }
+  const LiveBytes& live_bytes() const { return live_; }
+  std::uint64_t last_token() const { return last_token_; }
+  std::int64_t last_time_ms() const { return last_time_ms_; }
+  std::uint16_t intern_queue(std::string_view name);
+  std::uint16_t intern_kind(std::string_view name);
+  std::uint16_t intern_worker(std::string_view name);
+  // Every job in exactly one place, and the counters add up. One line for each thing that is wrong.
+  std::vector<std::string> audit() const;
+
+  // For the snapshot: before an entry changes for the first time since begin_epoch(), `saved` sees it as it was.
+  // Entries made since then carry the new epoch already.
+  void begin_epoch(std::function<void(Slot)> saved);
+  // Every entry has been saved, or is new.
+  void end_epoch() { saved_ = nullptr; }
+  // The snapshot failed: every entry counts as saved.
+  void abandon_epoch();
+  bool in_epoch(Slot slot) const { return slab_[slot].epoch == epoch_; }
+  void enter_epoch(Slot slot) { slab_[slot].epoch = epoch_; }
+  // Loading a snapshot, before start().
+  Slot restore(const Entry& entry, std::string_view unique_key);
+  void restore_running(const JobId& id, const Running& running);
+  void restore_counters(const Counters& counters, std::uint64_t last_token, std::int64_t last_time_ms);
+
+ private:
+  Entry& touch(Slot slot);
+  void count(const Entry& entry, int by);
+  void set_state(Slot slot, EntryState state);
+  void place(Slot slot);              // Of a scheduled job, by its due time: wheel or lane.
+  void forget(Slot slot);             // The job is gone: out of every index.
+  void unlink(Slot slot);             // Frees the entry, or leaves a zombie in the list it is in.
+  Slot relocate(Slot slot);           // To a fresh slot in no list; the old one is a zombie.
+  bool is_linked(const Entry& entry) const;
+  void drop_zombie(Slot slot);
+  void sweep_zombies();
+  void end_lease(Slot slot);
+  void no_longer_taken(Entry& entry);
+  void set_body(Entry& entry, journal::RecordRef at);
+  void set_details(Entry& entry, journal::RecordRef at);
+  void place_all(std::int64_t now_ms);
+
+  Slab slab_;
+  IdIndex ids_;
+  TimerWheel wheel_;
+  Queues queues_;
+  Names kinds_;
+  Names workers_;
+  LeaseTable leases_;
+  UniqueKeys keys_;
+  LiveBytes live_;
+  SlotList done_;  // Oldest first, and so are the dead.
+  SlotList dead_;
+  std::vector<Slot> held_;  // Due by our time, but the wall clock is a little behind.
+  Counters counters_;
+  const std::uint64_t done_limit_;
+  std::uint64_t done_count_ = 0;
+  std::uint64_t zombies_ = 0;
+  std::uint64_t last_token_ = 0;
+  std::int64_t last_time_ms_ = 0;
+  std::int64_t wall_ms_ = 0;
+  bool started_ = false;
+  std::uint8_t epoch_ : 1 = 0;
+  std::function<void(Slot)> saved_;
+};
+
+}  // namespace bide::engine

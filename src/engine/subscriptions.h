@@ -1,0 +1,55 @@
+// Subscriptions: who wants jobs from which queues, and how many more each of them may hold.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "bide/broker.h"
+#include "engine/queues.h"
+
+namespace bide::engine {
+
+struct SubscribedQueue {
+  std::uint16_t queue = 0;
+  int weight = 1;
+  int score = 0;
+};
+
+struct Subscriber {
+  std::vector<SubscribedQueue> queues;
+  int credit = 0;
+  int unsettled = 0;
+  std::uint32_t lease_ms = 0;
+  std::string worker;
+  bool outlives_process = false;
+  LeaseSink sink;
+
+  int room() const { return std::max(0, credit - unsettled); }
+
+  // The queue to take from next, in proportion to the weights, among those with ready jobs (smooth weighted
+  // round-robin: a heavy queue's turns are spread out, not bunched). Null when none has any.
+  SubscribedQueue* next_queue(const Queues& all) {
+    SubscribedQueue* best = nullptr;
+    int total = 0;
+    for (SubscribedQueue& candidate : queues) {
+      const Queue& queue = all[candidate.queue];
+      if (queue.paused || !queue.has_waiting()) continue;
+      candidate.score += candidate.weight;
+      total += candidate.weight;
+      if (best == nullptr || candidate.score > best->score) best = &candidate;
+    }
+    if (best != nullptr) best->score -= total;
+    return best;
+  }
+
+  bool takes(std::uint16_t queue) const {
+    return std::any_of(queues.begin(), queues.end(), [queue](const auto& q) { return q.queue == queue; });
+  }
+};
+
+using Subscriptions = std::map<std::uint32_t, Subscriber>;
+
+}  // namespace bide::engine

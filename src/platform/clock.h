@@ -1,0 +1,23 @@
+// Clock: what time it is, twice. The wall clock may be stepped by anybody at any moment; elapsed time may not.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace bide::platform {
+
+struct Instant {
+  std::int64_t wall_us = 0;     // Since 1970, UTC.
+  std::int64_t elapsed_us = 0;  // Since some moment before the process started; counts time asleep; never goes back.
+};
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Instant now() const = 0;
+};
+
+Clock& real_clock();
+
+}  // namespace bide::platform

@@ -1,0 +1,24 @@
+// lock_directory: one owner for a data directory, by a file `lock` in it that is locked and holds the owner's pid.
+//
+// The kernel lets go when the owner ends, however it ends; the file stays, since removing it would let two owners lock
+// two different files of the same name.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bide/result.h"
+#include "platform/disk.h"
+
+namespace bide::platform {
+
+inline constexpr char kLockFileName[] = "lock";
+
+// "data directory /x is in use by process 1234: stop it, or use its server". An empty pid is one not yet written.
+Error directory_busy(const std::string& directory, const std::string& pid);
+
+// kBusy; kNotFound when there is no such directory; kPermissionDenied when it cannot be written to.
+Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory);
+
+}  // namespace bide::platform

@@ -1,0 +1,160 @@
+#include "worker/attempt_runner.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/duration.h"
+#include "core/quote.h"
+#include "core/retry_decision.h"
+#include "platform/random.h"
+
+namespace bide::worker {
+
+namespace {
+
+// A producer that makes up kinds must not grow the worker's memory.
+constexpr std::size_t kReportedKinds = 1000;
+
+std::string default_name() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
+  return std::string(host.data()) + ":" + std::to_string(getpid());
+}
+
+Handler wrap(Middleware middleware, Handler inner) {
+  return [middleware = std::move(middleware), inner = std::move(inner)](Context& context) {
+    return middleware(context, [&] { return inner(context); });
+  };
+}
+
+std::string too_large(std::string_view what, std::size_t size) {
+  return std::string(what) + " has " + std::to_string(size) + " bytes; at most " + std::to_string(Limits::kBodyBytes) +
+         " are allowed";
+}
+
+}  // namespace
+
+AttemptRunner::AttemptRunner(const Setup& setup)
+    : name_(setup.options.name.empty() ? default_name() : setup.options.name),
+      unknown_kind_wait_(setup.options.unknown_kind_wait), on_outcome_(setup.on_outcome), on_dead_(setup.on_dead),
+      on_problem_(setup.on_problem) {
+  for (const auto& [kind, handler] : setup.handlers) {
+    Handler whole = handler;
+    for (auto each = setup.middleware.rbegin(); each != setup.middleware.rend(); ++each) {
+      whole = wrap(*each, std::move(whole));
+    }
+    handlers_.emplace(kind, std::move(whole));
+  }
+}
+
+Settlement AttemptRunner::run(Attempt& attempt) {
+  const Lease& lease = attempt.lease();
+  const auto found = handlers_.find(lease.job.kind);
+  if (found == handlers_.end()) return unknown_kind(attempt);
+
+  Context context(lease, attempt);
+  Settlement settlement{.lease = attempt.ref()};
+  Outcome& outcome = settlement.outcome;
+  std::optional<std::string> thrown;
+  try {
+    outcome = found->second(context);
+  } catch (const std::exception& error) {
+    thrown = error.what();
+  } catch (...) {
+    thrown = "threw something that is not a std::exception";
+  }
+
+  if (thrown && attempt.excused()) return returned(attempt, "worker " + name_ + " stopped: " + *thrown);
+
+  if (!thrown) {
+    if (Done* done = std::get_if<Done>(&outcome)) {
+      if (done->result.empty() && !context.result_.empty()) {
+        done->result = std::move(context.result_);
+        done->content_type = std::move(context.result_content_type_);
+      }
+      if (done->result.size() > Limits::kBodyBytes) thrown = too_large("the result", done->result.size());
+    }
+  }
+  if (!thrown && context.saved_body_ && context.saved_body_->size() > Limits::kBodyBytes) {
+    thrown = too_large("the saved body", context.saved_body_->size());
+    context.saved_body_.reset();
+  }
+
+  if (thrown) {
+    outcome = decide(lease, Fault::kFailed, std::move(*thrown));
+  } else {
+    settlement.effects = std::move(context.effects_);
+    charge_budget(outcome, lease);
+  }
+  if (RetryAt* retry = std::get_if<RetryAt>(&outcome); retry && !retry->body) {
+    retry->body = std::move(context.saved_body_);
+  }
+  return settlement;
+}
+
+// A handler chooses its own wait, not its own number of attempts.
+void AttemptRunner::charge_budget(Outcome& outcome, const Lease& lease) const {
+  RetryAt* retry = std::get_if<RetryAt>(&outcome);
+  if (retry == nullptr) return;
+  Outcome by_policy = decide(lease, retry->fault, retry->error);
+  if (std::holds_alternative<Dead>(by_policy)) outcome = std::move(by_policy);
+}
+
+Outcome AttemptRunner::decide(const Lease& lease, Fault fault, std::string error) const {
+  thread_local platform::SystemRandom random;
+  return core::decide_after_fault(lease.job.retry, lease.counts, fault, std::move(error), random.next());
+}
+
+Settlement AttemptRunner::timed_out(const Attempt& attempt) const {
+  const Lease& lease = attempt.lease();
+  return {.lease = attempt.ref(),
+          .outcome = decide(lease, Fault::kTimedOut,
+                            "ran longer than its time limit of " + core::format_duration(lease.job.time_limit))};
+}
+
+Settlement AttemptRunner::returned(const Attempt& attempt, std::string note) const {
+  return {.lease = attempt.ref(), .outcome = Returned{.after = Milliseconds(0), .note = std::move(note)}};
+}
+
+Settlement AttemptRunner::unknown_kind(const Attempt& attempt) {
+  const std::string& kind = attempt.lease().job.kind;
+  const std::string note = "no handler for kind " + core::quoted(kind) + " in worker " + name_;
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (reported_kinds_.size() < kReportedKinds) first = reported_kinds_.insert(kind).second;
+  }
+  if (first) report(note + "; its jobs are given back and wait for a worker that has one");
+  return {.lease = attempt.ref(), .outcome = Returned{.after = unknown_kind_wait_, .note = note}};
+}
+
+void AttemptRunner::tell_hooks(const Attempt& attempt, const Outcome& outcome, std::chrono::nanoseconds took) const {
+  if (!on_outcome_ && !on_dead_) return;
+  const Finished finished{attempt.lease().job, attempt.lease().attempt, outcome, took};
+  try {
+    if (on_outcome_) on_outcome_(finished);
+    if (on_dead_ && std::holds_alternative<Dead>(outcome)) on_dead_(finished);
+  } catch (...) {
+    report("a hook threw; hooks must not");
+  }
+}
+
+void AttemptRunner::report(std::string_view problem) const {
+  if (!on_problem_) {
+    std::fprintf(stderr, "bide: worker %s: %.*s\n", name_.c_str(), static_cast<int>(problem.size()), problem.data());
+    return;
+  }
+  try {
+    on_problem_(problem);
+  } catch (...) {
+    // Nobody is left to be told.
+  }
+}
+
+}  // namespace bide::worker

@@ -1,0 +1,55 @@
+// AttemptRunner: calls the handler of a job inside the middleware, and turns whatever happens into an outcome. The one
+// place where exceptions of users' code are caught.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "bide/lease.h"
+#include "bide/middleware.h"
+#include "bide/worker.h"
+#include "worker/attempt.h"
+#include "worker/setup.h"
+
+namespace bide::worker {
+
+// Safe to share between threads once made.
+class AttemptRunner {
+ public:
+  explicit AttemptRunner(const Setup& setup);
+
+  // Never throws. The outcome may be void by the time it is there: see Attempt::finish().
+  Settlement run(Attempt& attempt);
+
+  // After a fault that the handler did not report itself, by the job's retry policy.
+  Outcome decide(const Lease& lease, Fault fault, std::string error) const;
+  Settlement timed_out(const Attempt& attempt) const;
+  Settlement returned(const Attempt& attempt, std::string note) const;
+
+  void tell_hooks(const Attempt& attempt, const Outcome& outcome, std::chrono::nanoseconds took) const;
+  void report(std::string_view problem) const;
+  const std::string& name() const { return name_; }
+
+ private:
+  Settlement unknown_kind(const Attempt& attempt);
+  void charge_budget(Outcome& outcome, const Lease& lease) const;
+
+  const std::string name_;
+  const Milliseconds unknown_kind_wait_;
+  const std::function<void(const Finished&)> on_outcome_;
+  const std::function<void(const Finished&)> on_dead_;
+  const std::function<void(std::string_view)> on_problem_;
+  std::unordered_map<std::string, Handler> handlers_;  // Each inside all the middleware. Constant once made.
+
+  std::mutex mutex_;  // Guards everything below.
+  std::set<std::string> reported_kinds_;
+};
+
+}  // namespace bide::worker

@@ -1,0 +1,74 @@
+#include "bide/context.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/job_ids.h"
+#include "core/job_rules.h"
+#include "platform/random.h"
+#include "worker/attempt.h"
+
+namespace bide {
+
+namespace {
+
+Time wall_now() { return std::chrono::floor<Milliseconds>(std::chrono::system_clock::now()); }
+
+// A source for each thread, so that handlers beside one another share nothing.
+JobId make_id() {
+  thread_local platform::SystemRandom random;
+  thread_local core::JobIdSource ids;
+  return ids.next(wall_now().time_since_epoch().count(), random.next());
+}
+
+}  // namespace
+
+RetryAt retry_after(Milliseconds wait, std::string why) {
+  return {.after = std::max(wait, Milliseconds(0)), .fault = Fault::kFailed, .error = std::move(why)};
+}
+
+RetryAt retry_at(Time time, std::string why) {
+  return retry_after(time - wall_now(), std::move(why));
+}
+
+Dead dead(std::string why) {
+  return {.reason = DeadReason::kRejected, .fault = Fault::kFailed, .error = std::move(why)};
+}
+
+std::chrono::steady_clock::time_point Context::deadline() const { return attempt_.deadline(); }
+
+std::stop_token Context::stop_token() const { return attempt_.stop_token(); }
+
+bool Context::lease_lost() const { return attempt_.lost(); }
+
+bool Context::cancel_requested() const { return attempt_.cancelled(); }
+
+bool Context::stopping() const { return attempt_.stopping(); }
+
+bool Context::keep_alive() {
+  if (attempt_.batch().link().keep_alive) attempt_.batch().link().keep_alive();
+  return attempt_.state() == worker::Attempt::State::kRunning && !attempt_.lost() && !attempt_.cancelled() &&
+         !attempt_.excused();
+}
+
+Result<JobId> Context::enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options) {
+  return enqueue(make_job(kind, std::string(body), options));
+}
+
+Result<JobId> Context::enqueue(Job job) {
+  if (job.id.is_nil()) job.id = make_id();
+  // Found out here, where the handler can do something about it, and not with the outcome.
+  if (Status valid = core::validate(job, wall_now()); !valid) return valid.error();
+  effects_.push_back(std::move(job));
+  return effects_.back().id;
+}
+
+void Context::set_result(std::string_view result, std::string_view content_type) {
+  result_ = result;
+  result_content_type_ = content_type;
+}
+
+void Context::save_body(std::string_view body) { saved_body_ = std::string(body); }
+
+}  // namespace bide

@@ -1,0 +1,248 @@
+#include "worker/crew.h"
+
+#include <algorithm>
+#include <system_error>
+
+namespace bide::worker {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kHurry{200};      // Left to a handler after a second signal.
+constexpr milliseconds kLastSettles{500};
+
+int concurrency_of(const WorkerOptions& options) {
+  if (options.concurrency > 0) return options.concurrency;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+Crew::Crew(const Setup& setup, std::shared_ptr<Broker> broker)
+    : options_(setup.options), concurrency_(concurrency_of(setup.options)), broker_(std::move(broker)),
+      runner_(setup), settler_(*broker_, runner_, held_) {}
+
+Crew::~Crew() = default;
+
+Result<std::shared_ptr<Crew>> Crew::start(const Setup& setup, std::shared_ptr<Broker> broker) {
+  std::shared_ptr<Crew> crew(new Crew(setup, std::move(broker)));
+  crew->settler_.set_owner(crew);
+  crew->link_->keep_alive = [weak = std::weak_ptr(crew)] {
+    const std::shared_ptr<Crew> alive = weak.lock();
+    if (!alive) return;
+    std::lock_guard lock(alive->mutex_);
+    alive->extend_now_ = true;
+    alive->poked_ = true;
+    alive->timekeeper_woken_.notify_one();
+  };
+  try {
+    crew->timekeeper_ = std::thread([raw = crew.get()] { raw->keep_time(); });
+    std::lock_guard lock(crew->mutex_);
+    for (int i = 0; i < crew->concurrency_; ++i) crew->add_thread();
+  } catch (const std::system_error& error) {
+    crew->stop();
+    return Error{ErrorCode::kOverloaded, "cannot start the worker's threads: " + std::string(error.what())};
+  }
+  if (Status subscribed = crew->subscribe(); !subscribed) {
+    crew->stop();
+    return subscribed.error();
+  }
+  return crew;
+}
+
+Status Crew::subscribe() {
+  SubscribeOptions wanted{.queues = {}, .lease = options_.lease, .worker = runner_.name()};
+  for (const WorkerQueue& queue : options_.queues) wanted.queues.push_back({queue.name, queue.weight});
+  {
+    std::lock_guard lock(mutex_);
+    wanted.credit = credit_ = wanted_credit();
+  }
+  // The subscription ends before the crew does, and with it the calls of the sink.
+  auto subscription = broker_->subscribe(std::move(wanted), [this](std::vector<Lease> leases) {
+    take(std::move(leases));
+  });
+  if (!subscription) return subscription.error();
+  {
+    std::lock_guard lock(subscription_mutex_);
+    subscription_ = std::move(*subscription);
+  }
+  poke();  // The credit may want to be another by now.
+  return {};
+}
+
+void Crew::take(std::vector<Lease> leases) {
+  if (leases.empty()) return;
+  std::size_t bytes = 0;
+  for (const Lease& lease : leases) bytes += lease.job.body.size();
+  typical_bytes_.store((typical_bytes_.load() * 7 + bytes / leases.size()) / 8);
+
+  const Moment now = steady_clock::now();
+  auto batch = std::make_shared<LeaseBatch>(std::move(leases), now, link_);
+  const Moment look = std::min(batch->earliest_deadline(), now + kRoundPeriod);
+  held_.add(batch);
+  intake_.add(std::move(batch));
+  // After it is held: either the timekeeper's round finds the batch, or we find its plan.
+  if (look < planned_.load()) poke();
+}
+
+// With the mutex held.
+void Crew::add_thread() {
+  std::thread([crew = shared_from_this()] { crew->work(); }).detach();
+  ++threads_;
+}
+
+void Crew::work() {
+  std::shared_ptr<LeaseBatch> seat;
+  while (true) {
+    settler_.wait_for_room();
+    Attempt* attempt = intake_.claim(seat);
+    if (attempt == nullptr) break;
+    if (attempt->lost()) {
+      settler_.drop(*attempt);
+      continue;
+    }
+    attempt->start();
+    started_.fetch_add(1, std::memory_order_relaxed);
+    const Moment before = steady_clock::now();
+    Settlement settlement = runner_.run(*attempt);
+    const auto took = steady_clock::now() - before;
+    if (!attempt->finish()) {
+      if (must_leave(*attempt)) {
+        intake_.leave(seat);
+        break;
+      }
+      continue;
+    }
+    const bool first = !intake_.measured();
+    intake_.note_duration(took);
+    if (first) poke();  // Now the credit can be chosen.
+    runner_.tell_hooks(*attempt, settlement.outcome, took);
+    attempt->release();
+    settler_.settle(*attempt, std::move(settlement));
+  }
+  std::lock_guard lock(mutex_);
+  --threads_;
+  changed_.notify_all();
+}
+
+// For a handler that came back after its attempt had been settled without it.
+bool Crew::must_leave(Attempt& attempt) {
+  std::lock_guard lock(mutex_);
+  --abandoned_;
+  if (attempt.replaced) return true;
+  poked_ = true;  // The worker may take jobs again.
+  timekeeper_woken_.notify_one();
+  return false;
+}
+
+void Crew::poke() {
+  std::lock_guard lock(mutex_);
+  poked_ = true;
+  timekeeper_woken_.notify_one();
+}
+
+bool Crew::wait_for_threads(Moment until, bool until_hurried) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [&] { return threads_ == abandoned_ || (until_hurried && hurried_); });
+  return threads_ == abandoned_;
+}
+
+void Crew::stop() {
+  {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(stopping_, true)) {
+      changed_.wait(lock, [this] { return stopped_; });
+      return;
+    }
+  }
+  const Moment begin = steady_clock::now();
+  const Moment end = begin + options_.grace;
+
+  // Take no more.
+  link_->stopping.store(true);
+  {
+    std::lock_guard lock(subscription_mutex_);
+    subscription_.reset();
+  }
+  give_back(intake_.close(), "worker " + runner_.name() + " stopped");
+
+  // Finish. Near the end of the grace time handlers are asked to.
+  if (!wait_for_threads(begin + options_.grace * 8 / 10, true)) {
+    ask_running_to_stop();
+    const bool hurried = [this] {
+      std::lock_guard lock(mutex_);
+      return hurried_;
+    }();
+    const Moment last = begin + options_.grace * 9 / 10;
+    if (hurried) {
+      wait_for_threads(std::min(last, steady_clock::now() + kHurry), false);
+    } else if (!wait_for_threads(last, true)) {
+      wait_for_threads(std::min(last, steady_clock::now() + kHurry), false);
+    }
+    // Return the rest.
+    return_running();
+  }
+  settler_.wait_until_empty(std::max(end, steady_clock::now() + kLastSettles));
+  settler_.close();
+
+  {
+    std::lock_guard lock(mutex_);
+    timekeeper_ended_ = true;
+    timekeeper_woken_.notify_one();
+  }
+  if (timekeeper_.joinable()) timekeeper_.join();
+  broker_.reset();
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void Crew::ask_running_to_stop() {
+  for (const auto& batch : held_.all()) {
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      Attempt& attempt = (*batch)[i];
+      if (attempt.state() != Attempt::State::kRunning) continue;
+      attempt.excuse();
+      attempt.request_stop();
+    }
+  }
+}
+
+void Crew::return_running() {
+  for (const auto& batch : held_.all()) {
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      Attempt& attempt = (*batch)[i];
+      if (attempt.state() != Attempt::State::kRunning) continue;
+      {
+        std::lock_guard lock(mutex_);
+        if (!attempt.finish()) continue;
+        ++abandoned_;
+        attempt.replaced = true;  // Nobody takes its place, but its thread has nothing left to do.
+      }
+      settler_.settle(attempt, runner_.returned(attempt, "worker " + runner_.name() + " stopped before it was done"));
+    }
+  }
+}
+
+void Crew::hurry() {
+  std::lock_guard lock(mutex_);
+  hurried_ = true;
+  changed_.notify_all();
+}
+
+WorkerStats Crew::stats() const {
+  WorkerStats stats;
+  settler_.add_to(stats);
+  stats.started = started_.load(std::memory_order_relaxed);
+  stats.waiting = intake_.waiting();
+  const int idle = intake_.idle();
+  std::lock_guard lock(mutex_);
+  stats.timed_out = timed_out_;
+  stats.abandoned = abandoned_;
+  stats.running = std::max(0, threads_ - abandoned_ - idle);
+  return stats;
+}
+
+}  // namespace bide::worker

@@ -1,0 +1,114 @@
+// Crew: the running half of a worker. Its threads run handlers; one more, the timekeeper, keeps leases alive, enforces
+// time limits, sends late outcomes again, and chooses the credit.
+//
+//   broker ──leases──► Intake ──claim──► handler threads ──outcomes──► Settler ──batches──► broker
+//                         └──── HeldLeases ◄── timekeeper: extend, time out, return what waits too long
+//
+// Handlers that never come back keep the crew alive with them, but not the broker: stop() lets go of it.
+
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bide/broker.h"
+#include "bide/worker.h"
+#include "worker/attempt.h"
+#include "worker/attempt_runner.h"
+#include "worker/held_leases.h"
+#include "worker/intake.h"
+#include "worker/settler.h"
+
+namespace bide::worker {
+
+class Crew : public std::enable_shared_from_this<Crew> {
+ public:
+  // The setup is valid.
+  static Result<std::shared_ptr<Crew>> start(const Setup& setup, std::shared_ptr<Broker> broker);
+  ~Crew();  // Stopped by then.
+
+  // The three phases. A second call waits for the first.
+  void stop();
+  void hurry();
+  WorkerStats stats() const;
+
+ private:
+  // How often the timekeeper looks while there is anything to look after.
+  static constexpr std::chrono::milliseconds kRoundPeriod{250};
+
+  using Batches = std::vector<std::shared_ptr<LeaseBatch>>;
+  struct Verdict {  // On a lease, by the broker.
+    std::shared_ptr<LeaseBatch> batch;
+    Attempt* attempt;
+    Extended answer;
+  };
+
+  Crew(const Setup& setup, std::shared_ptr<Broker> broker);
+  Status subscribe();
+  void take(std::vector<Lease> leases);
+
+  // A handler's thread.
+  void add_thread();
+  void work();
+  bool must_leave(Attempt& attempt);
+
+  // The timekeeper's.
+  void keep_time();
+  Moment round(Moment now);
+  void obey(std::vector<Verdict> verdicts);
+  Moment check_limits(const std::shared_ptr<LeaseBatch>& batch, Moment now);
+  void time_out(Attempt& attempt);
+  void extend(Batches batches, Moment now);
+  void give_back_stale(Moment now);
+  void give_back(const Batches& batches, const std::string& note);
+  void adjust_credit();
+  int wanted_credit() const;  // With the mutex held.
+  void poke();
+
+  // Whoever stops.
+  bool wait_for_threads(Moment until, bool until_hurried);
+  void ask_running_to_stop();
+  void return_running();
+
+  const WorkerOptions options_;
+  const int concurrency_;
+  const std::shared_ptr<WorkerLink> link_ = std::make_shared<WorkerLink>();
+  std::shared_ptr<Broker> broker_;  // Until stopped.
+
+  HeldLeases held_;
+  Intake intake_;
+  AttemptRunner runner_;
+  Settler settler_;
+  std::thread timekeeper_;
+  std::atomic<Moment> planned_ = Moment::max();  // When the timekeeper looks again.
+  std::atomic<std::uint64_t> started_ = 0;
+  std::atomic<std::size_t> typical_bytes_ = 0;   // Of a body.
+
+  // Apart from mutex_, which the broker's threads take.
+  std::mutex subscription_mutex_;  // Guards the next one.
+  std::unique_ptr<Subscription> subscription_;
+
+  mutable std::mutex mutex_;  // Guards everything below.
+  std::condition_variable timekeeper_woken_;
+  std::condition_variable changed_;
+  std::vector<Verdict> verdicts_;
+  int credit_ = 0;
+  int threads_ = 0;        // Alive, with the abandoned ones.
+  int abandoned_ = 0;
+  std::uint64_t timed_out_ = 0;
+  bool too_many_abandoned_ = false;
+  bool extend_now_ = false;
+  bool poked_ = false;
+  bool timekeeper_ended_ = false;
+  bool hurried_ = false;
+  bool stopping_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace bide::worker

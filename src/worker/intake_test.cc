@@ -1,0 +1,85 @@
+#include "worker/intake.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "worker/worker_test_bench.h"
+
+namespace bide::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+std::shared_ptr<LeaseBatch> batch_of(int count, Moment received = Moment()) {
+  return std::make_shared<LeaseBatch>(std::vector<Lease>(static_cast<std::size_t>(count)), received,
+                                      std::make_shared<WorkerLink>());
+}
+
+TEST(Intake, AThreadThatWaitsGetsWhatArrives) {
+  Intake intake;
+  Gate claimed;
+  std::thread thread([&] {
+    std::shared_ptr<LeaseBatch> seat;
+    EXPECT_NE(intake.claim(seat), nullptr);
+    claimed.open();
+    EXPECT_EQ(intake.claim(seat), nullptr);
+  });
+  intake.add(batch_of(1));
+  claimed.wait();
+  intake.close();
+  thread.join();
+}
+
+// The promise behind the lookout: however short handlers were so far, one that turns out to be slow holds up nobody.
+TEST(Intake, SlowHandlersAmongShortOnesDoNotHoldUpTheRest) {
+  Intake intake;
+  intake.note_duration(nanoseconds(100));
+  constexpr int kThreads = 8;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int running = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      std::shared_ptr<LeaseBatch> seat;
+      while (intake.claim(seat) != nullptr) {
+        // Ends only when all of them run at once.
+        std::unique_lock lock(mutex);
+        ++running;
+        changed.notify_all();
+        changed.wait(lock, [&] { return running == kThreads; });
+      }
+    });
+  }
+  intake.add(batch_of(kThreads));
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return running == kThreads; });
+  }
+  intake.close();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Intake, ClosingHandsOverWhatNobodyHasStarted) {
+  Intake intake;
+  intake.add(batch_of(3));
+  std::shared_ptr<LeaseBatch> seat;
+  EXPECT_NE(intake.claim(seat), nullptr);
+  const auto rest = intake.close();
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0]->unclaimed(), 2u);
+}
+
+TEST(Intake, OnlyWhatHasWaitedLongIsStale) {
+  Intake intake;
+  intake.add(batch_of(1, Moment(milliseconds(100))));
+  intake.add(batch_of(1, Moment(milliseconds(200))));
+  EXPECT_EQ(intake.take_stale(Moment(milliseconds(200))).size(), 1u);
+  EXPECT_EQ(intake.waiting(), 1);
+}
+
+}  // namespace
+}  // namespace bide::worker

@@ -1,0 +1,55 @@
+"""Rule: every header compiles alone."""
+
+import hashlib
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+
+
+def needs(tree, header):
+    """The header and every file of ours that it includes, directly or not."""
+    found, waiting = set(), [header]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            targets = (tree.find_include(path, quote, name) for _, quote, name in tree.includes(path))
+            waiting += [t for t in targets if t is not None]
+    return sorted(found)
+
+
+def key(tree, header, compiler_version):
+    digest = hashlib.sha256(repr((compiler_version, FLAGS, header)).encode())
+    for path in needs(tree, header):
+        digest.update(f"{path}\0{tree.text(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def compile_alone(tree, header, compiler):
+    """None, or the compiler's first error."""
+    paths = [f"-I{tree.root / p}" for p in ("include", "src", "tests", ".")]
+    result = subprocess.run(
+        [compiler, *FLAGS, "-fsyntax-only", *paths, "-x", "c++", "-"],
+        input=f'#include "{tree.root / header}"\n', capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        return None
+    lines = [line for line in result.stderr.splitlines() if "error" in line] or ["it failed without a message"]
+    return lines[0].replace(f"{tree.root}/", "")
+
+
+def check(tree, compiler, cache):
+    """The cache is a folder with one empty file for each header that was seen to compile, named by content."""
+    cache.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    marks = {header: cache / key(tree, header, version) for header in tree.with_suffix(".h")}
+    waiting = [header for header, mark in marks.items() if not mark.exists()]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        errors = list(pool.map(lambda header: compile_alone(tree, header, compiler), waiting))
+    for header, error in zip(waiting, errors):
+        if error is None:
+            marks[header].touch()
+        else:
+            yield f"{header}:1: does not compile alone: {error}"
+    for old in set(cache.iterdir()) - set(marks.values()):
+        old.unlink()

@@ -1,0 +1,104 @@
+# shellcheck shell=bash
+# What ./run and ./test share: messages, and installing what is missing. Sourced, with the repository's root as the
+# working directory.
+
+bold="" plain=""
+if [[ -t 1 && -z "${NO_COLOR:-}" && "${TERM:-dumb}" != dumb ]]; then
+  bold=$'\e[1m' plain=$'\e[0m'
+fi
+
+step() {
+  printf '%s==> %s%s\n' "$bold" "$*" "$plain"
+}
+
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# Prints "package<TAB>why" for the purposes given: run, test.
+packages_for() {
+  local package purpose why
+  while read -r package purpose why; do
+    if [[ -n "$package" && "$package" != \#* && " $* " == *" $purpose "* ]]; then
+      printf '%s\t%s\n' "$package" "$why"
+    fi
+  done < tools/packages.txt
+}
+
+is_debian_12() {
+  [[ -r /etc/os-release ]] || return 1
+  # shellcheck source=/dev/null
+  [[ "$(. /etc/os-release && printf '%s %s' "${ID:-}" "${VERSION_ID:-}")" == "debian 12" ]] &&
+    command -v apt-get dpkg-query > /dev/null
+}
+
+# Prints one line a package; the long output goes to the log.
+run_apt() {
+  local log="build/install.log"
+  local as_root=()
+  if [[ "$(id -u)" != 0 ]]; then
+    command -v sudo > /dev/null || fail "cannot install packages: not root, and there is no sudo"
+    as_root=(sudo)
+  fi
+  mkdir -p build
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+    apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" 2>&1 |
+    tee -a "$log" |
+    sed -u -n -E -e 's/^Get:[0-9]+ [^ ]+ [^ ]+ [^ ]+ ([^ ]+) [^ ]+ [^ ]+ (\[.*\])$/    download \1 \2/p' \
+      -e 's/^Setting up ([^ ]+) .*/    set up   \1/p' -e 's/^(E: .*)/    \1/p'
+}
+
+# install_missing run|test...: everything of these purposes is there when it returns.
+install_missing() {
+  if [[ -n "${BIDE_SKIP_INSTALL:-}" ]]; then
+    return
+  fi
+  local package why
+  if ! is_debian_12; then
+    printf 'This is not Debian 12, so nothing was installed. These Debian packages, or their counterparts, are wanted:\n\n'
+    packages_for "$@" | while IFS=$'\t' read -r package why; do printf '    %-22s %s\n' "$package" "$why"; done
+    printf '\n'
+    fail "not Debian 12: install the above by hand, then set BIDE_SKIP_INSTALL=1"
+  fi
+
+  local wanted=() missing=() installed
+  while IFS=$'\t' read -r package why; do wanted+=("$package"); done < <(packages_for "$@")
+  installed=" $(dpkg-query -W -f '${Package}:${db:Status-Status} ' "${wanted[@]}" 2> /dev/null || true)"
+  for package in "${wanted[@]}"; do
+    [[ "$installed" == *" $package:installed "* ]] || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    return
+  fi
+
+  step "install what is missing, with apt"
+  packages_for "$@" | while IFS=$'\t' read -r package why; do
+    if [[ " ${missing[*]} " == *" $package "* ]]; then
+      printf '    %-22s %s\n' "$package" "$why"
+    fi
+  done
+  run_apt update || fail "apt-get update failed; see build/install.log"
+  run_apt install --no-install-recommends "${missing[@]}" ||
+    fail "apt could not install: ${missing[*]}; see build/install.log"
+}
+
+# configure PRESET [cmake options...]: quiet unless it fails.
+configure() {
+  local preset="$1" log="build/configure-$1.log"
+  shift
+  mkdir -p build
+  if ! cmake --preset "$preset" "$@" > "$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+}
+
+# build PRESET [TARGET]: says nothing when there is nothing to do.
+build() {
+  local folder="build/$1"
+  shift
+  if [[ "$(ninja -C "$folder" -n "$@" 2>&1)" != *"no work to do"* ]]; then
+    NINJA_STATUS="[%f/%t] " ninja -C "$folder" "$@"
+  fi
+}
