@@ -19,6 +19,11 @@ constexpr std::size_t kTidyBytes = 512 * 1024;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 std::string journal_directory(const std::string& directory) { return directory + "/journal"; }
+std::string parent_of(const std::string& directory) {
+  const std::size_t slash = directory.find_last_of('/', directory.find_last_not_of('/'));
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : directory.substr(0, slash);
+}
 std::string reserve_path(const std::string& directory) { return directory + "/reserve"; }
 
 }  // namespace
@@ -48,7 +53,10 @@ Ledger::~Ledger() {
     if (running.slot != kNoSlot && !running.outlives_process) held.push_back(running.slot);
   }
   for (const Slot slot : held) {
-    if (!give_back(slot, Returned{.note = "the process that ran it was stopped"})) return;
+    const Status ended = state_.leases()[state_[slot].next].cancel_requested
+                             ? remove(state_[slot].id, journal::RemoveCause::kCancelled)
+                             : give_back(slot, Returned{.note = "the process that ran it was stopped"}, EndedBy::kLedger);
+    if (!ended) return;
   }
   needs_sync_ = true;
   (void)commit();
@@ -59,6 +67,12 @@ Status Ledger::recover() {
   auto lock = disk_.lock(options_.directory);
   if (!lock) return lock.error();
   lock_ = std::move(*lock);
+  const auto used_before = disk_.exists(journal_directory(options_.directory));
+  if (!used_before) return used_before.error();
+  if (!*used_before) {
+    // The name of the directory itself must survive too, if it was we who made it.
+    if (Status synced = disk_.sync_directory(parent_of(options_.directory)); !synced) return synced;
+  }
   if (Status made = disk_.make_directory(journal_directory(options_.directory)); !made) return made;
   if (Status synced = disk_.sync_directory(options_.directory); !synced) return synced;
 
@@ -118,7 +132,7 @@ Status Ledger::charge_crashes() {
                                                      "the process died during this attempt", random_.next(),
                                                      options_.max_crashes);
     if (Status roomy = make_room(8192, true); !roomy) return roomy;
-    if (Status ended = end_attempt(slot, outcome); !ended) return ended;
+    if (Status ended = end_attempt(slot, outcome, EndedBy::kLedger); !ended) return ended;
   }
   duplicate_starts_.crashed += crashed.size();
   open_report_.crashed_attempts = crashed.size();
@@ -174,6 +188,10 @@ Status Ledger::expire_leases() {
   lease_check_ms_ = std::max(earliest, elapsed_ms + kLeaseCheckMs);
   for (const auto& [slot, fault] : expired) {
     if (Status roomy = make_room(8192, true); !roomy) return {};  // Later, when there is room.
+    if (state_.leases()[state_[slot].next].cancel_requested) {
+      if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed;
+      continue;
+    }
     auto loaded = load(slot);
     if (!loaded) return loaded.error();
     const bool late = fault == Fault::kTimedOut;
@@ -182,7 +200,7 @@ Status Ledger::expire_leases() {
         loaded->job.retry, loaded->past.counts, fault,
         late ? "ran longer than its time limit" : "its worker fell silent and lost the lease", random_.next(),
         options_.max_crashes);
-    if (Status ended = end_attempt(slot, outcome); !ended) return ended;
+    if (Status ended = end_attempt(slot, outcome, EndedBy::kLedger); !ended) return ended;
   }
   return {};
 }

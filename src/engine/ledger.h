@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -125,9 +126,11 @@ class Ledger {
   Result<JobInfo> describe(Slot slot);
   Status settle_one(Settlement& settlement);
   Result<bool> settled_before(Slot slot, std::uint64_t token);
+  // A settle may come again with its token and succeeds again; what the ledger ended by itself nobody has settled.
+  enum class EndedBy { kSettle, kLedger };
   // The attempt ended in a fault: again later, or dead. Writes and applies the record.
-  Status end_attempt(Slot slot, const Outcome& outcome);
-  Status give_back(Slot slot, const Returned& returned);
+  Status end_attempt(Slot slot, const Outcome& outcome, EndedBy by);
+  Status give_back(Slot slot, const Returned& returned, EndedBy by);
   Status change(journal::Changed record);
   Status remove(const JobId& id, journal::RemoveCause cause);
   Status expire_leases();
@@ -159,7 +162,8 @@ class Ledger {
   std::int64_t now_us_ = 0;
   std::int64_t wall_us_ = 0;
   std::int64_t elapsed_us_ = 0;
-  std::int64_t lease_check_ms_ = 0;  // Elapsed; no lease runs out before.
+  // Elapsed; no lease is looked at before.
+  std::int64_t lease_check_ms_ = std::numeric_limits<std::int64_t>::max();
 
   std::uint64_t last_token_ = 0;
   bool needs_sync_ = false;

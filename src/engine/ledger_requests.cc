@@ -258,8 +258,8 @@ Status Ledger::settle_one(Settlement& settlement) {
   if (cancelled && !std::holds_alternative<Dead>(settlement.outcome)) {
     return remove(lease.id, journal::RemoveCause::kCancelled);
   }
-  if (const auto* returned = std::get_if<Returned>(&settlement.outcome)) return give_back(slot, *returned);
-  return end_attempt(slot, settlement.outcome);
+  if (const auto* returned = std::get_if<Returned>(&settlement.outcome)) return give_back(slot, *returned, EndedBy::kSettle);
+  return end_attempt(slot, settlement.outcome, EndedBy::kSettle);
 }
 
 // The record that ended the lease with this token is the last that happened to the job.
@@ -312,7 +312,7 @@ Status Ledger::append_done(Slot slot, Done& done) {
   return applied;
 }
 
-Status Ledger::end_attempt(Slot slot, const Outcome& outcome) {
+Status Ledger::end_attempt(Slot slot, const Outcome& outcome, EndedBy by) {
   const auto* again = std::get_if<RetryAt>(&outcome);
   const auto* dead = std::get_if<Dead>(&outcome);
   require(again != nullptr || dead != nullptr, "an attempt ends in a retry or in death");
@@ -328,7 +328,7 @@ Status Ledger::end_attempt(Slot slot, const Outcome& outcome) {
     loaded.past = std::move(*past);
   }
   const Entry& entry = state_[slot];
-  const std::uint64_t token = state_.leases()[entry.next].token;
+  const std::uint64_t token = by == EndedBy::kSettle ? state_.leases()[entry.next].token : 0;
   add_fault(loaded.past, static_cast<std::uint32_t>(entry.attempts), now_ms(), again != nullptr ? again->fault : dead->fault,
             again != nullptr ? again->error : dead->error);
   const std::int64_t due_ms = again == nullptr              ? 0
@@ -362,7 +362,7 @@ Status Ledger::end_attempt(Slot slot, const Outcome& outcome) {
   return change(std::move(record));
 }
 
-Status Ledger::give_back(Slot slot, const Returned& returned) {
+Status Ledger::give_back(Slot slot, const Returned& returned, EndedBy by) {
   auto past = load_past(slot);
   if (!past) return past.error();
   const Entry& entry = state_[slot];
@@ -370,7 +370,7 @@ Status Ledger::give_back(Slot slot, const Returned& returned) {
   // Not charged, and due when it was: it does not lose its place.
   journal::Changed record{.id = entry.id,
                           .cause = ChangeCause::kReturned,
-                          .token = state_.leases()[entry.next].token,
+                          .token = by == EndedBy::kSettle ? state_.leases()[entry.next].token : 0,
                           .at_ms = now_ms(),
                           .due_ms = returned.after.count() > 0 ? (now_us_ + 999) / 1000 + returned.after.count() : entry.due(),
                           .due_is_wall = returned.after.count() > 0 ? false : static_cast<bool>(entry.due_is_wall),

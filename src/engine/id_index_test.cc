@@ -1,0 +1,61 @@
+#include "engine/id_index.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace bide::engine {
+namespace {
+
+class IdIndexTest : public testing::Test {
+ protected:
+  Slot add(const JobId& id) {
+    const Slot slot = slab_.allocate();
+    slab_[slot] = Entry{};
+    slab_[slot].id = id;
+    index_.insert(slot);
+    return slot;
+  }
+  static JobId id_of(std::uint64_t high, std::uint64_t low) {
+    std::array<std::uint8_t, JobId::kSize> bytes{};
+    for (unsigned i = 0; i < 8; ++i) {
+      bytes[i] = static_cast<std::uint8_t>(high >> (8 * i));
+      bytes[8 + i] = static_cast<std::uint8_t>(low >> (8 * i));
+    }
+    return JobId(bytes);
+  }
+
+  Slab slab_;
+  IdIndex index_{slab_};
+};
+
+TEST_F(IdIndexTest, FindsWhatWasInsertedAndNothingElse) {
+  const Slot slot = add(id_of(1, 2));
+  EXPECT_EQ(index_.find(id_of(1, 2)), slot);
+  EXPECT_EQ(index_.find(id_of(2, 1)), kNoSlot);
+}
+
+TEST_F(IdIndexTest, AgreesWithAMapOverManyInsertionsAndErasures) {
+  std::mt19937_64 random(11);
+  std::map<JobId, Slot> expected;
+  for (int i = 0; i < 200'000; ++i) {
+    // Few different ids, counting up in one half: a user's ids need not be random.
+    const JobId id = id_of(random() % 3, random() % 30'000);
+    const auto found = expected.find(id);
+    if (found == expected.end()) {
+      ASSERT_EQ(index_.find(id), kNoSlot);
+      expected[id] = add(id);
+    } else {
+      ASSERT_EQ(index_.find(id), found->second);
+      index_.erase(id);
+      slab_.release(found->second);
+      expected.erase(found);
+    }
+  }
+  EXPECT_EQ(index_.size(), expected.size());
+  for (const auto& [id, slot] : expected) ASSERT_EQ(index_.find(id), slot);
+}
+
+}  // namespace
+}  // namespace bide::engine
