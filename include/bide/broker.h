@@ -22,7 +22,7 @@ template <class T>
 using Completion = std::function<void(Result<T>)>;
 
 struct Enqueued {
-  JobId id;
+  JobId id = {};
   bool existed = false;  // A job with this id was there already; nothing was written.
 };
 
@@ -58,7 +58,7 @@ struct Capabilities {
 };
 
 struct QueueShare {
-  std::string name;
+  std::string name = {};
   int weight = 1;  // Jobs are taken from several queues in proportion to their weights.
 };
 

@@ -14,30 +14,30 @@
 namespace bide {
 
 struct JobInfo {
-  Job job;  // Without the body once it is done.
+  Job job = {};  // Without the body once it is done.
   JobState state = JobState::kScheduled;
-  Time due;
+  Time due = {};
   std::uint32_t attempts = 0;  // Started so far.
-  AttemptCounts counts;
-  std::vector<AttemptError> history;
+  AttemptCounts counts = {};
+  std::vector<AttemptError> history = {};
 
   std::string worker = {};                  // Running: who has it.
-  std::optional<Time> finished;             // Done or dead: since when.
-  std::optional<DeadReason> dead_reason;
+  std::optional<Time> finished = {};        // Done or dead: since when.
+  std::optional<DeadReason> dead_reason = {};
   std::string note = {};                    // Why it was returned, if it was.
   std::string result = {};                  // Done, while kept.
   std::string result_content_type = {};
 };
 
 struct QueueInfo {
-  std::string name;
+  std::string name = {};
   bool paused = false;
   std::uint64_t scheduled = 0;
   std::uint64_t ready = 0;
   std::uint64_t running = 0;
   std::uint64_t dead = 0;
   std::uint64_t done = 0;              // Still remembered.
-  std::optional<Time> oldest_ready;    // When the longest waiting ready job was due.
+  std::optional<Time> oldest_ready = {};  // When the longest waiting ready job was due.
   int workers = 0;                     // Subscriptions that take from it.
 };
 
@@ -52,7 +52,7 @@ struct JobFilter {
 };
 
 struct JobPage {
-  std::vector<JobInfo> jobs;  // Dead and done: newest first. Others: next due first.
+  std::vector<JobInfo> jobs = {};  // Dead and done: newest first. Others: next due first.
   std::string next = {};      // Empty: that was all. Otherwise the cursor of the next page.
 };
 
@@ -63,8 +63,8 @@ struct ReplayOptions {
 
 // The one reason why a job is not running, or what it is doing.
 struct Explanation {
-  std::string code;  // Stable: "scheduled", "paused", "no_worker", "behind", "credit", "running", "dead", "done" ...
-  std::string text;  // One sentence, for people.
+  std::string code = {};  // Stable: "scheduled", "paused", "no_worker", "behind", "credit", "running", "dead", "done" ...
+  std::string text = {};  // One sentence, for people.
 };
 
 struct AuditReport {
@@ -72,8 +72,8 @@ struct AuditReport {
   std::uint64_t done = 0;
   std::uint64_t removed = 0;  // Cancelled, deleted, purged, or forgotten by retention while dead.
   std::uint64_t live = 0;     // Scheduled, ready, running or dead.
-  std::map<std::string, std::uint64_t> details;  // By state and by reason of removal.
-  std::vector<std::string> problems;             // Empty: every accepted job is in exactly one place.
+  std::map<std::string, std::uint64_t> details = {};  // By state and by reason of removal.
+  std::vector<std::string> problems = {};             // Empty: every accepted job is in exactly one place.
   bool ok() const { return problems.empty(); }
 };
 

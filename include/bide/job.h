@@ -65,9 +65,9 @@ enum class Fault : std::uint8_t { kFailed, kTimedOut, kLost, kCrashed };
 
 struct AttemptError {
   std::uint32_t attempt = 0;
-  Time at;
+  Time at = {};
   Fault fault = Fault::kFailed;
-  std::string text;
+  std::string text = {};
 
   friend bool operator==(const AttemptError&, const AttemptError&) = default;
 };

@@ -13,16 +13,16 @@
 namespace bide {
 
 struct Lease {
-  Job job;                    // With its id.
+  Job job = {};               // With its id.
   std::uint64_t token = 0;    // Fencing: a later lease of the same job has a greater one.
   std::uint32_t attempt = 1;  // Already written down.
-  Time due;                   // When the job was due: lateness is counted from here.
-  AttemptCounts counts;       // How earlier attempts ended.
-  std::vector<AttemptError> history;
+  Time due = {};              // When the job was due: lateness is counted from here.
+  AttemptCounts counts = {};  // How earlier attempts ended.
+  std::vector<AttemptError> history = {};
 };
 
 struct LeaseRef {
-  JobId id;
+  JobId id = {};
   std::uint64_t token = 0;
 };
 
@@ -55,7 +55,7 @@ using Outcome = std::variant<Done, RetryAt, Dead, Returned>;
 
 // An outcome and the jobs that become real together with it.
 struct Settlement {
-  LeaseRef lease;
+  LeaseRef lease = {};
   Outcome outcome = Done{};
   std::vector<Job> effects = {};
 };

@@ -355,11 +355,12 @@ Result<bool> Ledger::tidy() {
       if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) {
         return removed.error();
       }
-      if (Status removed = compactor_->remove_dead_segments(snapshot_at_); !removed) return removed.error();
+      tidy_wanted_ = true;
     }
     return true;
   }
   if (!tidy_wanted_) return false;
+  if (Status removed = compactor_->remove_dead_segments(snapshot_at_); !removed) return removed.error();
   // A snapshot costs about 40 bytes a job: not more often than the journal grows by several times that.
   const std::uint64_t growth = journal_->written() - snapshot_at_;
   const std::uint64_t worth = std::max(options_.snapshot_bytes, state_.jobs() * 80);

@@ -42,13 +42,16 @@ TEST_F(DirectoryLockTest, ItIsFreeAgainOnceTheOwnerLetGo) {
 
 TEST_F(DirectoryLockTest, AnotherProcessIsNamedAndItsDeathFreesTheLock) {
   int ready[2];
+  int hold[2];
   ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(hold), 0);
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    ::close(hold[1]);  // So that the child ends with its parent, however that comes about.
     const auto lock = real_disk().lock(folder_.path());
-    const char answer = lock ? 'y' : 'n';
-    if (::write(ready[1], &answer, 1) == 1) ::pause();
+    char answer = lock ? 'y' : 'n';
+    if (::write(ready[1], &answer, 1) == 1 && ::read(hold[0], &answer, 1) == 0) ::_exit(0);
     ::_exit(1);
   }
   char answer = 0;
@@ -63,8 +66,7 @@ TEST_F(DirectoryLockTest, AnotherProcessIsNamedAndItsDeathFreesTheLock) {
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_TRUE(real_disk().lock(folder_.path()));
-  ::close(ready[0]);
-  ::close(ready[1]);
+  for (const int end : {ready[0], ready[1], hold[0], hold[1]}) ::close(end);
 }
 
 TEST_F(DirectoryLockTest, AnOwnerThatHasNotWrittenItsPidYetIsAnotherProcess) {

@@ -1,19 +1,19 @@
 #include "bide/context.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/job_ids.h"
 #include "core/job_rules.h"
 #include "platform/random.h"
 #include "worker/attempt.h"
+#include "worker/wall_clock.h"
 
 namespace bide {
 
-namespace {
+using worker::wall_now;
 
-Time wall_now() { return std::chrono::floor<Milliseconds>(std::chrono::system_clock::now()); }
+namespace {
 
 // A source for each thread, so that handlers beside one another share nothing.
 JobId make_id() {

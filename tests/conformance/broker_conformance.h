@@ -64,6 +64,8 @@ class BrokerConformance : public testing::TestWithParam<SubjectParam> {
   // So near to the end of a wait as can be told apart from it; and what is left then.
   Milliseconds nearly(Milliseconds wait);
   Milliseconds rest(Milliseconds wait) { return wait - nearly(wait); }
+  // Nobody minds when the end of a lease is noticed a little late; it is never early.
+  Milliseconds grace() { return subject_->beat() / 4; }
   void advance(Milliseconds by) { subject_->advance(by); }
   Time now() { return subject_->now(); }
   // The broker has worked past this point: what it was going to deliver by now, it has.

@@ -92,7 +92,7 @@ TEST_P(BrokerConformance, CancelledAttemptThatLosesItsLeaseIsNotTriedAgain) {
   const Lease lease = lease_as({.lease = beats(3)});
   ASSERT_TRUE(succeeded(cancel_one(lease.job.id)));
   Consumer consumer = subscribe();
-  advance(beats(3));
+  advance(beats(3) + grace());
   barrier();
   EXPECT_EQ(consumer.leases().count(), 0u);
   if (can().inspect) {

@@ -184,7 +184,7 @@ TEST_P(BrokerConformance, SilentWorkerLosesItsLeaseInTimeThoughTheWallClockWentB
   Consumer consumer = subscribe({.lease = beats(5)});
   consumer.leases().take();
   subject().step_wall_clock(-hours(24 * 365));
-  advance(beats(5));
+  advance(beats(5) + grace());
   EXPECT_EQ(consumer.leases().take().attempt, 2u);
 }
 

@@ -321,6 +321,15 @@ TEST_P(BrokerConformance, WatchCompletesWhenTheJobIsRemoved) {
   EXPECT_TRUE(refused(*answer, ErrorCode::kNotFound));
 }
 
+TEST_P(BrokerConformance, WatchIsAnsweredWhenTheBrokerIsClosed) {
+  BIDE_NEEDS(inspect);
+  const Pending<JobInfo> pending = watch(enqueue_one());
+  restart(Restart::kClean);
+  const auto answer = pending.wait();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(refused(*answer, ErrorCode::kUnavailable));
+}
+
 TEST_P(BrokerConformance, WatchOfAFinishedOrUnknownJobCompletesAtOnce) {
   BIDE_NEEDS(inspect);
   const auto unknown = watch(make_id()).wait();

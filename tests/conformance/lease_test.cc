@@ -85,7 +85,7 @@ TEST_P(BrokerConformance, ExpiredLeaseIsDeliveredAgainAsTheNextAttempt) {
   advance(nearly(beats(3)));
   barrier();
   EXPECT_EQ(consumer.leases().count(), 1u);
-  advance(rest(beats(3)));
+  advance(rest(beats(3)) + grace());
   const Lease second = consumer.leases().take();
   EXPECT_EQ(second.job.id, id);
   EXPECT_EQ(second.attempt, 2u);
@@ -100,7 +100,7 @@ TEST_P(BrokerConformance, LeaseThatExpiredFreesItsCredit) {
   enqueue_many(2);
   Consumer consumer = subscribe({.credit = 1, .lease = beats(3)});
   consumer.leases().take();
-  advance(beats(3));
+  advance(beats(3) + grace());
   const Lease next = consumer.leases().take();
   EXPECT_TRUE(succeeded(settle_one(next)));
 }
@@ -128,7 +128,7 @@ TEST_P(BrokerConformance, ExtendDoesNotKeepALeasePastTheTimeLimit) {
   const Lease first = consumer.leases().take();
   advance(beats(3));
   EXPECT_FALSE(extend_one(first).lost);
-  advance(beats(2));
+  advance(beats(2) + grace());
   advance(Milliseconds(1));  // The wait before the retry, which begins when the limit is noticed.
   const Lease second = consumer.leases().take();
   EXPECT_EQ(second.attempt, 2u);
@@ -142,7 +142,7 @@ TEST_P(BrokerConformance, StaleSettleIsRefusedAndChangesNothing) {
   enqueue_one();
   Consumer consumer = subscribe({.lease = beats(3)});
   const Lease first = consumer.leases().take();
-  advance(beats(3));
+  advance(beats(3) + grace());
   const Lease second = consumer.leases().take();
   Job effect = make_job("effect", "effects");
   EXPECT_TRUE(refused(settle_one(first, Done{}, {effect}), ErrorCode::kLeaseLost));
@@ -157,7 +157,7 @@ TEST_P(BrokerConformance, StaleSettleIsRefusedAndChangesNothing) {
 TEST_P(BrokerConformance, LeaseThatRanOutIsRefusedThoughNobodyElseHasTheJob) {
   enqueue_one();
   const Lease lease = lease_as({.lease = beats(3)});
-  advance(beats(3));
+  advance(beats(3) + grace());
   barrier();
   EXPECT_TRUE(extend_one(lease).lost);
   EXPECT_TRUE(refused(settle_one(lease), ErrorCode::kLeaseLost));
@@ -243,7 +243,7 @@ TEST_P(BrokerConformance, LastAttemptThatLosesItsLeaseEndsInTheDeadSet) {
   const JobId id = enqueue_one(job);
   Consumer consumer = subscribe({.lease = beats(3)});
   consumer.leases().take();
-  advance(beats(3));
+  advance(beats(3) + grace());
   barrier();
   EXPECT_EQ(consumer.leases().count(), 1u);
   const JobInfo info = find(id);

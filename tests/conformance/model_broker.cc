@@ -125,8 +125,7 @@ void ModelBroker::tick() {
 void ModelBroker::restart() {
   std::unique_lock lock(mutex_);
   subscribers_.clear();
-  outside_.clear();
-  watches_.clear();
+  for (const auto& [id, done] : std::exchange(watches_, {})) done(Error{ErrorCode::kUnavailable, "closed"});
   if (has(ModelFault::kPauseForgottenByRestart)) paused_.clear();
   for (auto& [id, entry] : jobs_) {
     if (entry.info.state != JobState::kRunning) continue;
@@ -226,6 +225,7 @@ void ModelBroker::end_lease(Entry& entry) {
   const auto found = subscribers_.find(entry.subscription);
   if (found != subscribers_.end()) found->second.unsettled -= 1;
   entry.subscription = 0;
+  entry.settled = false;
   entry.info.worker.clear();
   if (has(ModelFault::kAttemptCountedAtSettle)) entry.info.attempts += 1;
 }
@@ -297,8 +297,7 @@ Status ModelBroker::settle_one(Settlement& settlement) {
     return Error{ErrorCode::kLeaseLost, "the token is stale"};
   }
   if (info.state != JobState::kRunning) {
-    const bool ended_by_time = !info.history.empty() && info.history.back().fault == Fault::kLost;
-    if (ended_by_time) return Error{ErrorCode::kLeaseLost, "the lease ran out"};
+    if (!entry.settled) return Error{ErrorCode::kLeaseLost, "the lease ended without a settle"};
     if (has(ModelFault::kEffectsOfRepeatedSettle)) make_effects();
     return {};
   }
@@ -308,6 +307,7 @@ Status ModelBroker::settle_one(Settlement& settlement) {
   }
   make_effects();
   end_lease(entry);
+  entry.settled = true;
   const bool again = std::holds_alternative<RetryAt>(settlement.outcome) ||
                      std::holds_alternative<Returned>(settlement.outcome);
   if (entry.cancel_requested && again) {

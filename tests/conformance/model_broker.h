@@ -101,6 +101,7 @@ class ModelBroker : public Broker, public Inspector {
     Milliseconds lease{0};
     bool outlives_process = false;
     bool cancel_requested = false;
+    bool settled = false;  // The last lease ended by a settle.
   };
   struct Subscriber {
     SubscribeOptions options;

@@ -37,16 +37,17 @@ TEST_P(BrokerConformance, HigherPriorityRunsFirst) {
   EXPECT_EQ(consumer.leases().ids(), (std::vector<JobId>{ids[1], ids[3], ids[5], ids[0], ids[4], ids[2]}));
 }
 
-TEST_P(BrokerConformance, AmongEqualPrioritiesTheEarlierDueRunsFirst) {
+TEST_P(BrokerConformance, AmongEqualPrioritiesTheEarlierDueRunsFirstThenTheEarlierArrival) {
   BIDE_NEEDS(priorities);
-  const Time base = now() - std::chrono::hours(1);
+  const Time base = now() + beats(1);
   std::vector<Job> jobs;
-  for (auto [priority, minute] : std::vector<std::pair<int, int>>{{0, 3}, {1, 9}, {0, 1}, {1, 8}, {0, 2}, {0, 1}}) {
+  for (auto [priority, place] : std::vector<std::pair<int, int>>{{0, 3}, {1, 9}, {0, 1}, {1, 8}, {0, 2}, {0, 1}}) {
     jobs.push_back(make_job());
     jobs.back().priority = priority;
-    jobs.back().due = base + std::chrono::minutes(minute);
+    jobs.back().due = base + Milliseconds(5 * place);
   }
   const std::vector<JobId> ids = enqueue_all(jobs);
+  advance(beats(2));
   Consumer consumer = subscribe();
   ASSERT_TRUE(consumer.leases().wait_for(ids.size()));
   EXPECT_EQ(consumer.leases().ids(), (std::vector<JobId>{ids[3], ids[1], ids[2], ids[5], ids[4], ids[0]}));

@@ -157,8 +157,11 @@ TEST_P(BrokerConformance, SettlingAgainWithTheSameTokenSucceedsAgainAndChangesNo
   const Lease second = lease_one();
   EXPECT_EQ(second.counts.failed, 1u);
   EXPECT_EQ(second.history.size(), 1u);
-  EXPECT_TRUE(refused(settle_one(lease, RetryAt{.error = "once"}, {effect}), ErrorCode::kLeaseLost))
-      << "another attempt has begun";
+  // Another attempt has begun: a broker may still know that it has settled the first, or call its token stale.
+  if (const Status late = settle_one(lease, RetryAt{.error = "once"}, {effect}); !late) {
+    EXPECT_TRUE(refused(late, ErrorCode::kLeaseLost));
+  }
+  EXPECT_FALSE(extend_one(second).lost);
   ASSERT_TRUE(succeeded(settle_one(second)));
   EXPECT_TRUE(succeeded(settle_one(second)));
   Consumer effects = subscribe_to("effects");

@@ -200,6 +200,19 @@ TEST(SimulatedDiskCrash, ASyncedTruncateStaysAndGrowingAgainShowsZeros) {
   EXPECT_EQ(disk.contents("/f"), std::string(100, 'a') + std::string(100, '\0'));
 }
 
+TEST(SimulatedDiskCrash, BytesBehindALostEndNeverComeBack) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SimulatedDisk disk(seed);
+    auto file = create_durable(disk, "/f", std::string(100, 'a'));
+    ASSERT_TRUE(file->write(100, std::string(200, 'b')));
+    disk.crash();
+    const auto left = disk.contents("/f");
+    file = create(disk, "/f");
+    ASSERT_TRUE(file->truncate(1000));
+    ASSERT_EQ(disk.contents("/f"), left + std::string(1000 - left.size(), '\0')) << "seed " << seed;
+  }
+}
+
 TEST(SimulatedDiskCrash, ASyncedFileWithoutASyncedNameMayBeGone) {
   const auto run = [](SimulatedDisk& disk) {
     auto file = create(disk, "/f");
@@ -307,6 +320,20 @@ TEST(SimulatedDiskCrash, ChangesOfTheSameNameKeepTheirOrder) {
       },
       "/f");
   EXPECT_EQ(seen, (std::set<std::string>{"first", "gone", "second"}));
+}
+
+TEST(SimulatedDiskCrash, ANameThatIsTakenAgainNeverCostsTheFileThatWasRenamedAway) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SimulatedDisk disk(seed);
+    create_durable(disk, "/a", "first");
+    ASSERT_TRUE(disk.rename("/a", "/b"));
+    auto file = create(disk, "/a");
+    ASSERT_TRUE(file->write(0, "second"));
+    ASSERT_TRUE(file->sync());
+    disk.crash();
+    const auto kept = disk.exists("/b").value() ? disk.contents("/b") : disk.contents("/a");
+    ASSERT_EQ(kept, "first") << "seed " << seed;
+  }
 }
 
 TEST(SimulatedDiskCrash, OpenFilesAreDeadAfterwards) {

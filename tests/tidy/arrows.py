@@ -1,8 +1,10 @@
 """Rule: an include follows an arrow of arrows.txt."""
 
 import fnmatch
+import re
 
-TEST_FILE = "_test.cc"
+# x_test.cc, and what only such files include: x_test_bench.h.
+TEST_FILE = re.compile(r"_test(_\w+)?\.(h|cc)$")
 SUPPORT = "tests/support"
 
 
@@ -33,14 +35,14 @@ class Arrows:
         allowed = self.folders[home]
         if target_home == home or target_home in allowed or "*" in allowed:
             return True
-        return path.endswith(TEST_FILE) and target_home == self.home(SUPPORT + "/x")
+        return bool(TEST_FILE.search(path)) and target_home == self.home(SUPPORT + "/x")
 
     def may_name(self, path, header):
         """True or False; None if the table does not know the header."""
         places = [p for pattern, ps in self.headers.items() if fnmatch.fnmatchcase(header, pattern) for p in ps]
         if not places:
             return None
-        if path.endswith(TEST_FILE) and "tests" in places:
+        if TEST_FILE.search(path) and "tests" in places:
             return True
         return any(path == p or path.startswith(p + "/") for p in places)
 

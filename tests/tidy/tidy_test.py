@@ -80,6 +80,9 @@ class TidyTest(unittest.TestCase):
         self.assert_found({"src/core/ids.cc": '#include "support/disk.h"\n'},
                           ("src/core/ids.cc:1", "src/core may not include tests"))
 
+    def test_a_header_for_unit_tests_may_include_it_too(self):
+        self.assertEqual(self.findings({"src/core/ids_test_bench.h": '#pragma once\n#include "support/disk.h"\n'}), [])
+
     def test_an_include_of_nothing_is_found(self):
         self.assert_found({"src/core/ids.cc": '#include "core/gone.h"\n'}, ("src/core/ids.cc:1", "no file of this tree"))
 
@@ -136,6 +139,9 @@ class TidyTest(unittest.TestCase):
     def test_tests_that_are_switched_off_are_found(self):
         for line in (in_halves("TEST(A, DIS", "ABLED_B) {}"), "// TEST(A, B) {}", "#if 0"):
             self.assert_found({"src/core/ids_test.cc": line + "\n"}, ("src/core/ids_test.cc:1", ""))
+
+    def test_a_header_may_show_a_test_in_a_comment(self):
+        self.assertEqual(self.findings({"include/bide/testing.h": "//   TEST(A, B) {}\n\n#pragma once\n"}), [])
 
     def test_bytes_kept_for_a_test_may_be_anything(self):
         self.assertEqual(self.findings({"tests/fuzz/corpus/one": b"\t \xff", "tests/golden/two.txt": "\t"}), [])

@@ -24,7 +24,7 @@ BatchReader::BatchReader(platform::File& file, Address base, std::uint64_t offse
 
 Status BatchReader::fill(std::size_t bytes) {
   if (end_ - begin_ >= bytes || offset_ + (end_ - begin_) >= limit_) return {};
-  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  if (end_ > begin_) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
   buffer_.grow(std::max(bytes, window_), end_);

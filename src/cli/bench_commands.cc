@@ -1,0 +1,95 @@
+// bide bench: what this machine can do, and what bide makes of it.
+
+#include <cstdio>
+#include <string>
+
+#include "bench/engine_bench.h"
+#include "cli/command_groups.h"
+#include "cli/failure.h"
+#include "cli/invocation.h"
+#include "cli/json.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+
+namespace bide::cli {
+
+namespace {
+
+JsonObject to_json(const bench::EngineFigures& f) {
+  JsonObject json;
+  json.add("quick", f.quick);
+  json.add("limit", JsonObject().add("log_jobs_per_s", f.log_jobs_per_s).add("fdatasync_p50_us", f.fdatasync_p50_us));
+  json.add("cycle", JsonObject().add("jobs_per_s", f.cycle_jobs_per_s).add("ratio", f.cycle_ratio));
+  json.add("enqueue", JsonObject().add("p50_us", f.enqueue_p50_us).add("ratio", f.enqueue_ratio));
+  json.add("delayed", JsonObject()
+                          .add("jobs", f.delayed_jobs)
+                          .add("bytes_per_job", f.delayed_bytes_per_job)
+                          .add("jobs_per_s", f.delayed_jobs_per_s)
+                          .add("load_ratio", f.delayed_load_ratio));
+  json.add("lateness", JsonObject()
+                           .add("waiting_jobs", f.lateness_waiting)
+                           .add("p50_ms", f.lateness_p50_ms)
+                           .add("p99_ms", f.lateness_p99_ms)
+                           .add("early", f.lateness_early));
+  json.add("recovery", JsonObject().add("jobs", f.recovery_jobs).add("seconds", f.recovery_seconds));
+  json.add("depth", JsonObject().add("ratio", f.depth_ratio));
+  json.add("idle", JsonObject().add("cpu_ms_per_s", f.idle_cpu_ms_per_s));
+  json.add("disk", JsonObject()
+                       .add("bytes", f.disk_bytes)
+                       .add("live_bytes", f.disk_live_bytes)
+                       .add("amplification", f.disk_amplification));
+  JsonArray goals;
+  for (const bench::Goal& goal : bench::goals(f)) {
+    goals.add(JsonObject()
+                  .add("what", goal.what)
+                  .add("wanted", goal.wanted)
+                  .add("measured", goal.measured)
+                  .add("met", goal.met));
+  }
+  json.add("goals", goals);
+  return json;
+}
+
+void print_goals(const std::vector<bench::Goal>& goals) {
+  Table table({"what", "goal", "measured", ""});
+  for (const bench::Goal& goal : goals) {
+    table.row({goal.what, goal.wanted, goal.measured, goal.met ? "met" : "NOT MET"});
+  }
+  std::fputs(table.text().c_str(), stdout);
+}
+
+int bench_engine(const Invocation& call) {
+  StatusLine status;
+  bench::EngineBenchOptions options;
+  options.directory = call.value_or("--dir", "");
+  options.quick = call.has("--quick");
+  options.progress = [&](std::string_view what, int part, int parts) {
+    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
+  };
+  const bench::EngineFigures figures = take(bench::bench_engine(options));
+  status.clear();
+  if (call.json()) {
+    std::puts(to_json(figures).text().c_str());
+    return kOk;
+  }
+  std::printf("limits of this machine: a bare log does %.0f k jobs/s; overwrite + fdatasync takes %.0f us (p50)\n\n",
+              figures.log_jobs_per_s / 1e3, figures.fdatasync_p50_us);
+  print_goals(bench::goals(figures));
+  return kOk;
+}
+
+constexpr Flag kDirFlag = {"--dir", "DIR", "where to work; default: the current directory"};
+constexpr Flag kQuickFlag = {"--quick", "", "with a tenth of the jobs, in less than a minute"};
+
+}  // namespace
+
+std::vector<Command> bench_commands() {
+  return {{.path = "bench engine",
+           .summary = "Measure the embedded engine against the limits of this machine",
+           .details = "Everything is durable. The limits are measured in the same run: a bare log that makes the same\n"
+                      "writes and syncs, and a bare overwrite with fdatasync.",
+           .flags = {kQuickFlag, kDirFlag, kJsonFlag},
+           .run = bench_engine}};
+}
+
+}  // namespace bide::cli

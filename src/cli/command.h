@@ -1,0 +1,48 @@
+// Command: one command of `bide` as data. Parsing, --help, the manual page and shell completion all come from it.
+//
+//   {.path = "queue pause",
+//    .summary = "Hold back the jobs of a queue",
+//    .arguments = {{"QUEUE", "its name"}},
+//    .flags = {kUrlFlag},
+//    .run = pause}
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bide::cli {
+
+class Invocation;
+
+struct Argument {
+  std::string_view name;  // In capitals.
+  std::string_view help;
+  bool optional = false;
+  bool repeats = false;  // The last one only.
+};
+
+struct Flag {
+  std::string_view name;   // "--queue"
+  std::string_view value;  // "NAME"; empty: a switch.
+  std::string_view help;
+  bool repeats = false;
+};
+
+struct Command {
+  std::string_view path;  // Words with spaces between.
+  std::string_view summary;
+  std::string_view details = {};  // Paragraphs, for --help and the manual page.
+  std::vector<Argument> arguments = {};
+  std::vector<Flag> flags = {};
+  int (*run)(const Invocation&) = nullptr;  // The exit code.
+};
+
+inline constexpr Flag kUrlFlag = {"--url", "URL", "the broker; default: $BIDE_URL, or bide:./data"};
+inline constexpr Flag kJsonFlag = {"--json", "", "JSON on stdout, of a stable shape"};
+inline constexpr Flag kHelpFlag = {"--help", "", "show this help"};
+
+const std::vector<Command>& all_commands();
+
+}  // namespace bide::cli

@@ -1,0 +1,168 @@
+#include "simulation/compare.h"
+
+#include <charconv>
+#include <set>
+
+namespace bide::simulation {
+namespace {
+
+std::string name_of(const ModelJob& job) {
+  return "job " + std::to_string(job.tag) + " (" + job.id.to_string() + ", " + to_string(job.phase) + ")";
+}
+
+template <class T>
+std::string numbers(const char* what, T found, T expected) {
+  return std::string(what) + " is " + std::to_string(found) + ", expected " + std::to_string(expected);
+}
+
+std::uint64_t tag_of(const Job& job) {
+  std::uint64_t tag = 0;
+  for (const auto& [name, value] : job.headers) {
+    if (name == "tag") std::from_chars(value.data(), value.data() + value.size(), tag);
+  }
+  return tag;
+}
+
+bool is_job(engine::EntryState state) {
+  return state != engine::EntryState::kFree && state != engine::EntryState::kZombie;
+}
+
+bool may_be_forgotten(const ModelJob& job, const World& world, std::size_t done_there, const CompareOptions& options) {
+  if (job.phase == Phase::kDead) {
+    return options.dead_retention.count() != 0 &&
+           job.finished_ms < options.latest_now_ms - options.dead_retention.count();
+  }
+  if (job.phase != Phase::kDone) return false;
+  return job.seen_forgotten || done_there >= options.done_limit || world.count(Phase::kDone) > options.done_limit ||
+         job.finished_ms < options.latest_now_ms - options.result_retention.count();
+}
+
+std::optional<std::string> rules_difference(const Job& found, const Job& expected) {
+  if (found.kind != expected.kind) return "kind";
+  if (found.queue != expected.queue) return "queue";
+  if (found.content_type != expected.content_type) return "content type";
+  if (found.headers != expected.headers) return "headers";
+  if (found.expires != expected.expires) return "expiry";
+  if (found.time_limit != expected.time_limit) return "time limit";
+  if (found.priority != expected.priority) return "priority";
+  if (found.retry != expected.retry) return "retry policy";
+  if (found.unique_key != expected.unique_key) return "unique key";
+  return std::nullopt;
+}
+
+}  // namespace
+
+void learn_ids(engine::Ledger& ledger, World& world) {
+  std::set<std::uint64_t> nameless;
+  for (const auto& [tag, job] : world.jobs()) {
+    if (job->id.is_nil()) nameless.insert(tag);
+  }
+  if (nameless.empty()) return;
+  for (engine::Slot slot = 0; slot < ledger.state().slots(); ++slot) {
+    const engine::Entry& entry = ledger.state()[slot];
+    if (!is_job(entry.entry_state()) || world.find(entry.id) != nullptr) continue;
+    const auto info = ledger.find(entry.id);
+    if (!info) continue;
+    const std::uint64_t tag = tag_of(info->job);
+    if (nameless.contains(tag)) world.change(tag).id = entry.id;
+  }
+}
+
+std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, const Moment& moment) {
+  const auto differs = [&](const std::string& how) { return name_of(job) + ": " + how; };
+  const JobState expected = job.phase == Phase::kDone      ? JobState::kDone
+                            : job.phase == Phase::kDead    ? JobState::kDead
+                            : job.phase == Phase::kRunning ? JobState::kRunning
+                            : job.due_ms <= moment.now_ms() && (!job.due_is_wall || job.due_ms <= moment.wall_ms())
+                                ? JobState::kReady
+                                : JobState::kScheduled;
+  if (info.state != expected) return differs("is " + std::string(bide::to_string(info.state)));
+  if (info.attempts != job.attempts) return differs(numbers("attempts", info.attempts, job.attempts));
+  if (job.phase == Phase::kDone) {
+    if (info.result != make_body(job.result)) return differs("has another result");
+    if (info.finished->time_since_epoch().count() != job.finished_ms) return differs("finished at another time");
+    return std::nullopt;
+  }
+  if (const auto rule = rules_difference(info.job, *job.rules)) return differs("has another " + *rule);
+  if (info.job.body != make_body(job.body)) return differs("has another body");
+  if (info.counts != job.counts) return differs(numbers("the sum of its counts", info.counts.total(), job.counts.total()));
+  if (info.history.size() != job.history) return differs(numbers("history", info.history.size(), job.history));
+  if (!job.last_error.empty() && (info.history.empty() || info.history.back().text != job.last_error)) {
+    return differs("has another last error");
+  }
+  const std::int64_t time_ms = job.phase == Phase::kDead ? job.finished_ms : job.due_ms;
+  if (info.due.time_since_epoch().count() != time_ms) {
+    return differs(numbers("its due time", info.due.time_since_epoch().count(), time_ms));
+  }
+  if (job.phase == Phase::kDead && info.dead_reason != job.dead_reason) return differs("is dead for another reason");
+  return std::nullopt;
+}
+
+std::optional<std::string> difference(engine::Ledger& ledger, World& world, const Moment& moment,
+                                      const CompareOptions& options) {
+  std::size_t done_there = 0;
+  std::set<JobId> there;
+  for (engine::Slot slot = 0; slot < ledger.state().slots(); ++slot) {
+    const engine::Entry& entry = ledger.state()[slot];
+    if (!is_job(entry.entry_state())) continue;
+    there.insert(entry.id);
+    if (entry.entry_state() == engine::EntryState::kDone) ++done_there;
+    if (world.find(entry.id) == nullptr) return "job " + entry.id.to_string() + " should not be there";
+  }
+  std::vector<std::uint64_t> forgotten;
+  std::size_t keys = 0;
+  for (const auto& [tag, job] : world.jobs()) {
+    if (!there.contains(job->id)) {
+      if (!may_be_forgotten(*job, world, done_there, options)) return name_of(*job) + " is missing";
+      forgotten.push_back(tag);
+      continue;
+    }
+    const auto info = ledger.find(job->id);
+    if (!info) {
+      const bool reported = info.error().code == ErrorCode::kDamaged && info.error().message.find('/') != std::string::npos;
+      if (options.damage_may_be_reported && reported) continue;
+      return name_of(*job) + " cannot be read: " + info.error().message;
+    }
+    if (auto found = difference(*info, *job, moment)) return found;
+    if (job->is_live() && !job->rules->unique_key.empty()) {
+      ++keys;
+      const engine::Slot holder = ledger.state().unique_keys().holder(job->rules->unique_key);
+      if (holder == engine::kNoSlot || ledger.state()[holder].id != job->id) {
+        return name_of(*job) + " does not hold its unique key";
+      }
+    }
+  }
+  if (keys != ledger.state().unique_keys().size()) {
+    return numbers("the number of unique keys", ledger.state().unique_keys().size(), keys);
+  }
+  for (const QueueInfo& queue : ledger.queues()) {
+    if (queue.paused != world.is_paused(queue.name)) return "queue " + queue.name + " should not be as it is: paused";
+  }
+  for (const std::string& queue : world.paused()) {
+    bool found = false;
+    for (const QueueInfo& info : ledger.queues()) found = found || (info.name == queue && info.paused);
+    if (!found) return "queue " + queue + " should be paused";
+  }
+  for (const std::uint64_t tag : forgotten) {
+    if (world.find(tag)->phase == Phase::kDead) {
+      world.remove(tag);
+    } else {
+      world.change(tag).seen_forgotten = true;
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t due_shift(engine::Ledger& ledger, const World& world) {
+  for (const auto& [tag, job] : world.jobs()) {
+    if (job->phase != Phase::kWaiting || job->due_is_wall) continue;
+    const engine::Slot slot = ledger.state().find(job->id);
+    if (slot == engine::kNoSlot) continue;
+    const engine::EntryState state = ledger.state()[slot].entry_state();
+    if (state != engine::EntryState::kScheduled && state != engine::EntryState::kReady) continue;
+    return ledger.state()[slot].due() - job->due_ms;
+  }
+  return 0;
+}
+
+}  // namespace bide::simulation

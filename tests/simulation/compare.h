@@ -1,0 +1,36 @@
+// Comparing a ledger with the World that it should hold.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/ledger.h"
+#include "simulation/model.h"
+
+namespace bide::simulation {
+
+struct CompareOptions {
+  std::uint64_t done_limit = 0;
+  Milliseconds result_retention{0};
+  Milliseconds dead_retention{0};      // 0: for ever.
+  std::int64_t latest_now_ms = 0;      // The latest that the engine's time has ever been.
+  bool damage_may_be_reported = false;  // A job that cannot be read is no difference, if the error says which file.
+};
+
+// Effects that were given no id get one from the ledger, which the World finds out by their tags.
+void learn_ids(engine::Ledger& ledger, World& world);
+
+// How a job differs from what the ledger says of it.
+std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, const Moment& moment);
+
+// The first thing that is not as it should be; nothing when every job, queue and unique key is. Marks done jobs that
+// the ledger has forgotten, which it may.
+std::optional<std::string> difference(engine::Ledger& ledger, World& world, const Moment& moment,
+                                      const CompareOptions& options);
+
+// By how much the ledger has moved what waits for a span of time, as it does when it finds the clock set back at its
+// opening. Asked of a World in which no attempt has been charged yet.
+std::int64_t due_shift(engine::Ledger& ledger, const World& world);
+
+}  // namespace bide::simulation

@@ -1,0 +1,248 @@
+#include "simulation/model.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/retry_decision.h"
+
+namespace bide::simulation {
+
+const char* to_string(Phase phase) {
+  switch (phase) {
+    case Phase::kWaiting: return "waiting";
+    case Phase::kRunning: return "running";
+    case Phase::kDone: return "done";
+    case Phase::kDead: return "dead";
+  }
+  return "?";
+}
+
+std::string make_body(const BodyPlan& plan) {
+  std::string body(plan.bytes, '\0');
+  std::uint64_t word = plan.seed * 2 + 1;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (i % 8 == 0) word = (word ^ (word >> 29)) * 0xbf58476d1ce4e5b9;
+    body[i] = static_cast<char>(word >> (i % 8 * 8));
+  }
+  return body;
+}
+
+const ModelJob* World::find(std::uint64_t tag) const {
+  const auto found = jobs_.find(tag);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+const ModelJob* World::find(const JobId& id) const {
+  for (const auto& [tag, job] : jobs_) {
+    if (job->id == id) return job.get();
+  }
+  return nullptr;
+}
+
+const ModelJob* World::holder(const std::string& unique_key) const {
+  if (unique_key.empty()) return nullptr;
+  for (const auto& [tag, job] : jobs_) {
+    if (job->is_live() && job->rules->unique_key == unique_key) return job.get();
+  }
+  return nullptr;
+}
+
+std::size_t World::count(Phase phase) const {
+  return static_cast<std::size_t>(
+      std::count_if(jobs_.begin(), jobs_.end(), [phase](const auto& job) { return job.second->phase == phase; }));
+}
+
+ModelJob& World::change(std::uint64_t tag) {
+  auto& job = jobs_.at(tag);
+  if (job.use_count() > 1) job = std::make_shared<ModelJob>(*job);
+  return *job;
+}
+
+void World::pause(const std::string& queue, bool paused) {
+  if (paused) {
+    paused_.insert(queue);
+  } else {
+    paused_.erase(queue);
+  }
+}
+
+bool World::follow(const platform::Instant& instant) {
+  const std::int64_t step_us = instant.wall_us - instant.elapsed_us - offset_us_;
+  if (step_us <= kClockStepUs && step_us >= -kClockStepUs) return false;
+  const std::int64_t step_ms = step_us / 1000 + (step_us > 0 ? 1 : 0);
+  offset_us_ += step_ms * 1000;
+  shift_dues(step_ms);
+  return true;
+}
+
+void World::shift_dues(std::int64_t by_ms) {
+  if (by_ms == 0) return;
+  std::vector<std::uint64_t> tags;
+  for (const auto& [tag, job] : jobs_) {
+    if (job->is_live() && !job->due_is_wall) tags.push_back(tag);
+  }
+  for (const std::uint64_t tag : tags) {
+    ModelJob& job = change(tag);
+    job.due_ms = std::max<std::int64_t>(0, job.due_ms + by_ms);
+  }
+}
+
+void World::wait_for(ModelJob& job, Milliseconds after, const Moment& moment) {
+  job.due_is_wall = false;
+  job.due_ms = after.count() > 0 ? moment.now_ms_rounded_up() + after.count() : moment.now_ms();
+  job.not_before_elapsed_us = moment.elapsed_us + std::max<std::int64_t>(0, after.count()) * 1000;
+  job.not_before_wall_us = ModelJob::kAlways;
+}
+
+void World::accept(const Job& job, std::uint64_t tag, const BodyPlan& body, const Moment& moment) {
+  auto model = std::make_shared<ModelJob>();
+  model->tag = tag;
+  model->id = job.id;
+  auto rules = std::make_shared<Job>(job);
+  rules->body.clear();
+  model->rules = std::move(rules);
+  model->body = body;
+  wait_for(*model, job.delay, moment);
+  if (job.due && job.due->time_since_epoch().count() > moment.now_ms()) {
+    model->due_ms = job.due->time_since_epoch().count();
+    model->due_is_wall = true;
+    model->not_before_elapsed_us = ModelJob::kAlways;
+    model->not_before_wall_us = model->due_ms * 1000;
+  }
+  // A done job that was forgotten may come again.
+  if (!job.id.is_nil()) {
+    std::erase_if(jobs_, [&](const auto& other) { return other.second->id == job.id; });
+  }
+  jobs_[tag] = std::move(model);
+}
+
+void World::start(std::uint64_t tag, std::uint64_t token, const Moment& moment) {
+  ModelJob& job = change(tag);
+  job.phase = Phase::kRunning;
+  job.token = token;
+  job.attempts += 1;
+  job.cancel_requested = false;
+  job.limit_elapsed_ms = moment.elapsed_ms() + job.rules->time_limit.count();
+}
+
+ModelJob& World::end_attempt(std::uint64_t tag, Fault fault, const std::string& error, bool settled) {
+  ModelJob& job = change(tag);
+  switch (fault) {
+    case Fault::kFailed: ++job.counts.failed; break;
+    case Fault::kTimedOut: ++job.counts.timed_out; break;
+    case Fault::kLost: ++job.counts.lost; break;
+    case Fault::kCrashed: ++job.counts.crashed; break;
+  }
+  job.history = std::min(job.history + 1, Limits::kHistory);
+  job.last_error = settled ? error : "";
+  job.ended_token = settled ? job.token : 0;
+  job.token = 0;
+  return job;
+}
+
+void World::retry(std::uint64_t tag, const RetryAt& outcome, const std::optional<BodyPlan>& body, const Moment& moment,
+                  bool settled) {
+  ModelJob& job = end_attempt(tag, outcome.fault, outcome.error, settled);
+  job.phase = Phase::kWaiting;
+  if (body) job.body = *body;
+  wait_for(job, outcome.after, moment);
+}
+
+void World::die(std::uint64_t tag, const Dead& outcome, const Moment& moment, bool settled) {
+  ModelJob& job = end_attempt(tag, outcome.fault, outcome.error, settled);
+  job.phase = Phase::kDead;
+  job.dead_reason = outcome.reason;
+  job.finished_ms = moment.now_ms();
+}
+
+void World::expire(std::uint64_t tag, const Moment& moment) {
+  ModelJob& job = change(tag);
+  job.phase = Phase::kDead;
+  job.dead_reason = DeadReason::kExpired;
+  job.finished_ms = moment.now_ms();
+  job.ended_token = 0;
+}
+
+void World::give_back(std::uint64_t tag, const Returned& outcome, const Moment& moment, bool settled) {
+  ModelJob& job = change(tag);
+  job.phase = Phase::kWaiting;
+  job.attempts -= 1;
+  job.ended_token = settled ? job.token : 0;
+  job.token = 0;
+  if (outcome.after.count() > 0) wait_for(job, outcome.after, moment);
+}
+
+void World::finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment) {
+  ModelJob& job = change(tag);
+  job.phase = Phase::kDone;
+  job.ended_token = job.token;
+  job.token = 0;
+  job.result = result;
+  job.finished_ms = moment.now_ms();
+}
+
+void World::reschedule(std::uint64_t tag, Time due, const Moment& moment) {
+  ModelJob& job = change(tag);
+  job.ended_token = 0;
+  wait_for(job, Milliseconds(0), moment);
+  if (due.time_since_epoch().count() > moment.now_ms()) {
+    job.due_ms = due.time_since_epoch().count();
+    job.due_is_wall = true;
+    job.not_before_elapsed_us = ModelJob::kAlways;
+    job.not_before_wall_us = job.due_ms * 1000;
+  }
+}
+
+void World::replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, const Moment& moment) {
+  ModelJob& job = change(tag);
+  job.phase = Phase::kWaiting;
+  job.ended_token = 0;
+  if (!keep_attempts) {
+    job.attempts = 0;
+    job.counts = {};
+  }
+  wait_for(job, delay, moment);
+}
+
+void World::close(const Moment& moment) {
+  std::vector<std::uint64_t> tags;
+  for (const auto& [tag, job] : jobs_) {
+    if (job->phase == Phase::kRunning && !job->outlives_process) tags.push_back(tag);
+  }
+  for (const std::uint64_t tag : tags) give_back(tag, {}, moment, false);
+}
+
+void World::reopen(const platform::Instant& instant, std::int64_t lowest_offset_us, std::uint32_t max_crashes) {
+  const std::int64_t before_us = std::min(offset_us_, lowest_offset_us);
+  offset_us_ = instant.wall_us - instant.elapsed_us;
+  const std::int64_t unseen_us = std::max<std::int64_t>(0, offset_us_ - before_us);
+  const Moment moment = at(instant);
+  std::vector<std::uint64_t> tags;
+  for (const auto& [tag, job] : jobs_) {
+    if (job->is_live()) tags.push_back(tag);
+  }
+  for (const std::uint64_t tag : tags) {
+    if (unseen_us > 0 && find(tag)->not_before_elapsed_us != ModelJob::kAlways) {
+      change(tag).not_before_elapsed_us -= unseen_us;
+    }
+    if (find(tag)->phase != Phase::kRunning) continue;
+    if (find(tag)->outlives_process) {
+      ModelJob& job = change(tag);
+      job.subscription = 0;
+      job.cancel_requested = false;
+      job.lease_ms = 15'000;
+      job.deadline_elapsed_ms = moment.elapsed_ms() + job.lease_ms;
+      job.limit_elapsed_ms = ModelJob::kNever;
+      continue;
+    }
+    const ModelJob& job = *find(tag);
+    const Outcome outcome = core::decide_after_fault(job.rules->retry, job.counts, Fault::kCrashed, "", 0, max_crashes);
+    if (const auto* again = std::get_if<RetryAt>(&outcome)) {
+      retry(tag, *again, {}, moment, false);
+    } else {
+      die(tag, std::get<Dead>(outcome), moment, false);
+    }
+  }
+}
+
+}  // namespace bide::simulation

@@ -1,0 +1,139 @@
+// World: what a store holds, as simply as it can be said. The simulation keeps one beside the real ledger, makes the
+// same changes to both and compares. A World is cheap to copy: jobs are shared until they change.
+//
+// What the engine decides by itself (a lease that runs out, a job that expires, a result that is forgotten) is looked at
+// in the ledger, judged, and then done here too; everything else is foretold.
+
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "bide/job.h"
+#include "bide/lease.h"
+#include "platform/clock.h"
+
+namespace bide::simulation {
+
+enum class Phase : std::uint8_t { kWaiting, kRunning, kDone, kDead };
+
+const char* to_string(Phase phase);
+
+// Bodies are made from a seed, so that the model need not keep them.
+struct BodyPlan {
+  std::uint64_t seed = 0;
+  std::size_t bytes = 0;
+};
+std::string make_body(const BodyPlan& plan);
+
+// One reading of the clock, with the engine's own time, which follows elapsed time between steps of the wall clock.
+struct Moment {
+  std::int64_t elapsed_us = 0;
+  std::int64_t wall_us = 0;
+  std::int64_t now_us = 0;
+
+  std::int64_t now_ms() const { return now_us / 1000; }
+  std::int64_t now_ms_rounded_up() const { return (now_us + 999) / 1000; }
+  std::int64_t elapsed_ms() const { return elapsed_us / 1000; }
+  std::int64_t wall_ms() const { return wall_us / 1000; }
+};
+
+struct ModelJob {
+  static constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  std::uint64_t tag = 0;  // Ours: it is a header of the job.
+  JobId id = {};          // Nil: an effect whose id we have not seen yet.
+  std::shared_ptr<const Job> rules;  // Without the body.
+  BodyPlan body = {};
+
+  Phase phase = Phase::kWaiting;
+  std::int64_t due_ms = 0;
+  bool due_is_wall = false;
+  // Kept apart from due_ms, in the clocks as they are: the proof that nothing is early.
+  std::int64_t not_before_elapsed_us = kAlways;
+  std::int64_t not_before_wall_us = kAlways;
+
+  std::uint32_t attempts = 0;
+  AttemptCounts counts = {};
+  std::size_t history = 0;
+  std::string last_error = {};  // Empty: whatever the engine wrote.
+  std::uint64_t ended_token = 0;  // Of the settlement that is the last thing that happened to it.
+
+  // Running.
+  std::uint64_t token = 0;
+  std::uint32_t subscription = 0;
+  bool outlives_process = false;
+  bool cancel_requested = false;
+  std::uint32_t lease_ms = 0;
+  std::int64_t deadline_elapsed_ms = 0;
+  std::int64_t limit_elapsed_ms = kNever;
+
+  // Done or dead.
+  std::int64_t finished_ms = 0;
+  DeadReason dead_reason = DeadReason::kExhausted;
+  BodyPlan result = {};
+  bool seen_forgotten = false;
+
+  bool is_live() const { return phase == Phase::kWaiting || phase == Phase::kRunning; }
+};
+
+class World {
+ public:
+  using Jobs = std::map<std::uint64_t, std::shared_ptr<ModelJob>>;
+
+  const Jobs& jobs() const { return jobs_; }
+  const ModelJob* find(std::uint64_t tag) const;
+  const ModelJob* find(const JobId& id) const;
+  const ModelJob* holder(const std::string& unique_key) const;
+  std::size_t count(Phase phase) const;
+  ModelJob& change(std::uint64_t tag);
+  void remove(std::uint64_t tag) { jobs_.erase(tag); }
+
+  bool is_paused(const std::string& queue) const { return paused_.contains(queue); }
+  const std::set<std::string>& paused() const { return paused_; }
+  void pause(const std::string& queue, bool paused);
+
+  // The wall clock further from our time than this has been stepped.
+  static constexpr std::int64_t kClockStepUs = 100'000;
+  // True: it was a step, and what waits for a span of time moved along.
+  bool follow(const platform::Instant& instant);
+  Moment at(const platform::Instant& instant) const {
+    return {instant.elapsed_us, instant.wall_us, instant.elapsed_us + offset_us_};
+  }
+  std::int64_t offset_us() const { return offset_us_; }
+  void shift_dues(std::int64_t by_ms);
+
+  void accept(const Job& job, std::uint64_t tag, const BodyPlan& body, const Moment& moment);
+  void start(std::uint64_t tag, std::uint64_t token, const Moment& moment);
+  // `settled`: by a worker; otherwise the engine did it, and the worker's own settle is refused.
+  void retry(std::uint64_t tag, const RetryAt& outcome, const std::optional<BodyPlan>& body, const Moment& moment,
+             bool settled);
+  void die(std::uint64_t tag, const Dead& outcome, const Moment& moment, bool settled);
+  void expire(std::uint64_t tag, const Moment& moment);
+  void give_back(std::uint64_t tag, const Returned& outcome, const Moment& moment, bool settled);
+  void finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment);
+  void reschedule(std::uint64_t tag, Time due, const Moment& moment);
+  void replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, const Moment& moment);
+
+  // An orderly end: leases of the process are returned.
+  void close(const Moment& moment);
+  // Leases of the process that died are charged; others get time to be heard of again. `lowest_offset_us` is the least
+  // that the clocks were apart at any time since the store was open: steps of the wall clock that nobody saw.
+  void reopen(const platform::Instant& instant, std::int64_t lowest_offset_us, std::uint32_t max_crashes);
+
+ private:
+  ModelJob& end_attempt(std::uint64_t tag, Fault fault, const std::string& error, bool settled);
+  static void wait_for(ModelJob& job, Milliseconds after, const Moment& moment);
+
+  Jobs jobs_;
+  std::set<std::string> paused_;
+  std::int64_t offset_us_ = 0;
+};
+
+}  // namespace bide::simulation
