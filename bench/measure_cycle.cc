@@ -4,15 +4,15 @@
 #include "bench/child.h"
 #include "bench/cycle.h"
 #include "bench/figures.h"
+#include "bench/open_engine.h"
 #include "bench/parts.h"
-#include "engine/engine.h"
 
 namespace bide::bench {
 
 namespace {
 
 Result<CyclePart> run(const std::string& directory, std::uint64_t jobs, int rounds) {
-  auto engine = engine::Engine::open({.directory = directory});
+  auto engine = open_engine(directory);
   if (!engine) return engine.error();
   std::vector<double> log_rates, rates, ratios;
   for (int i = 0; i < rounds; ++i) {

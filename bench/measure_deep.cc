@@ -4,9 +4,9 @@
 #include "bench/child.h"
 #include "bench/cycle.h"
 #include "bench/figures.h"
+#include "bench/open_engine.h"
 #include "bench/parts.h"
 #include "bench/stopwatch.h"
-#include "engine/engine.h"
 
 namespace bide::bench {
 
@@ -15,13 +15,13 @@ namespace {
 Result<DeepPart> run(const std::string& directory, const std::string& empty_directory, std::uint64_t cycle_jobs,
                      int rounds) {
   const Stopwatch watch;
-  auto deep = engine::Engine::open({.directory = directory});
+  auto deep = open_engine(directory);
   if (!deep) return deep.error();
   DeepPart part;
   part.recovery_seconds = watch.seconds();
   part.recovered = (*deep)->open_report().jobs;
 
-  auto empty = engine::Engine::open({.directory = empty_directory});
+  auto empty = open_engine(empty_directory);
   if (!empty) return empty.error();
   std::vector<double> ratios;
   for (int i = 0; i < rounds; ++i) {

@@ -10,7 +10,8 @@ namespace bide::bench {
 namespace {
 
 Result<DiskPart> run(const std::string& directory, std::uint64_t jobs) {
-  engine::EngineOptions options{.directory = directory};
+  engine::EngineOptions options;
+  options.directory = directory;
   // Done jobs are remembered for a while, which is live data too; here they would hide what the goal is about.
   options.done_limit = 1000;
   DiskPart part;

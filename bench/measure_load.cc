@@ -1,15 +1,15 @@
 #include "bench/child.h"
 #include "bench/delayed_jobs.h"
+#include "bench/open_engine.h"
 #include "bench/parts.h"
 #include "bench/process_use.h"
 #include "bench/stopwatch.h"
-#include "engine/engine.h"
 
 namespace bide::bench {
 
 Result<LoadPart> measure_load(const std::string& directory, std::uint64_t jobs) {
   return run_in_child<LoadPart>(Ending::kKilled, [&](auto report) {
-    auto engine = engine::Engine::open({.directory = directory});
+    auto engine = open_engine(directory);
     if (!engine) return report(engine.error());
     const std::uint64_t before = resident_bytes();
     const Stopwatch watch;

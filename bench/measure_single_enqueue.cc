@@ -4,11 +4,11 @@
 #include "bench/bare_log.h"
 #include "bench/child.h"
 #include "bench/figures.h"
+#include "bench/open_engine.h"
 #include "bench/parts.h"
 #include "bench/producers.h"
 #include "bench/stopwatch.h"
 #include "bide/wait.h"
-#include "engine/engine.h"
 
 namespace bide::bench {
 
@@ -17,7 +17,7 @@ namespace {
 constexpr int kInARow = 25;  // Of the one, then of the other: a noisy moment hits both.
 
 Result<SinglePart> run(const std::string& directory, int rounds) {
-  auto engine = engine::Engine::open({.directory = directory});
+  auto engine = open_engine(directory);
   if (!engine) return engine.error();
   auto bare = BareOverwrite::create(directory + "/bare.overwrite");
   if (!bare) return bare.error();

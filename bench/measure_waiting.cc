@@ -8,12 +8,12 @@
 #include "bench/child.h"
 #include "bench/delayed_jobs.h"
 #include "bench/figures.h"
+#include "bench/open_engine.h"
 #include "bench/parts.h"
 #include "bench/process_use.h"
 #include "bench/producers.h"
 #include "bench/settlers.h"
 #include "bench/stopwatch.h"
-#include "engine/engine.h"
 
 namespace bide::bench {
 
@@ -67,7 +67,7 @@ Status measure_lateness(engine::Engine& engine, int seconds, WaitingPart& part) 
 }
 
 Result<WaitingPart> run(const std::string& directory, std::uint64_t waiting, int seconds) {
-  auto engine = engine::Engine::open({.directory = directory});
+  auto engine = open_engine(directory);
   if (!engine) return engine.error();
   if (Status loaded = load_delayed(**engine, waiting); !loaded) return loaded.error();
   (*engine)->tidy_up();

@@ -123,7 +123,9 @@ void Engine::run() {
     }
     requests.clear();
   }
+  while (!failure_ && ledger_->has_tasks()) step(requests);
   if (!failure_) ledger_->tell({});
+  ledger_->abandon(failure_.value_or(Error{ErrorCode::kUnavailable, "the engine was closed"}));
   ledger_.reset();
 }
 
@@ -175,6 +177,7 @@ void Engine::fail(const Error& error) {
     std::lock_guard lock(mutex_);
     pressure_ = {Pressure::Level::kBlocked, "the store failed: " + error.message, Milliseconds(0)};
   }
+  ledger_->abandon(error);
   options_.on_fatal(error);
 }
 

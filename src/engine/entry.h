@@ -13,6 +13,7 @@ namespace bide::engine {
 // The number of an entry in the slab; a job keeps its slot for life, unless it must leave a list that it is in.
 using Slot = std::uint32_t;
 inline constexpr Slot kNoSlot = 0xffff'ffff;
+inline constexpr Slot kLookUp = 0xffff'fffd;  // As an argument: find it by the job's id.
 inline constexpr Slot kTaken = 0xffff'fffe;  // In `next`: ready, but taken out of its lane to be granted.
 
 enum class EntryState : std::uint8_t {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/retry_decision.h"
 #include "platform/fatal.h"
@@ -93,7 +94,9 @@ Status Ledger::recover() {
   wall_us_ = instant.wall_us;
   clock_offset_us_ = wall_us_ - elapsed_us_;
   now_us_ = wall_us_;
-  last_token_ = state_.last_token();
+  // Grants are not synced, so power loss may take some that a worker on another machine still holds. With a gap that
+  // nobody can guess, none of their tokens is given out a second time.
+  last_token_ = state_.last_token() + (random_.next() >> 33);
   // The clock was set back while nobody looked: what waits for a span of time still has all of it before it.
   const std::int64_t back_ms = now_ms() - state_.last_time_ms();
   if (back_ms < 0) {
@@ -164,7 +167,7 @@ Status Ledger::begin() {
   if (Status expired = expire_leases(); !expired) return expired;
   if (Status forgotten = forget_old(); !forgotten) return forgotten;
   if (!tasks_.empty()) {
-    auto finished = tasks_.front()();
+    auto finished = tasks_.front().run();
     if (!finished) return finished.error();
     if (*finished) tasks_.pop_front();
   }
@@ -241,6 +244,13 @@ void Ledger::tell(const Status& committed) {
   for (const auto& callback : callbacks) callback(committed);
 }
 
+void Ledger::abandon(const Error& error) {
+  for (const Task& task : std::exchange(tasks_, {})) task.abandon(error);
+  for (const auto& [id, watchers] : std::exchange(watchers_, {})) {
+    for (const auto& done : watchers) done(error);
+  }
+}
+
 Result<std::vector<Delivery>> Ledger::grant() {
   std::vector<Delivery> deliveries;
   if (subscriptions_.empty()) return deliveries;
@@ -256,6 +266,7 @@ Result<std::vector<Delivery>> Ledger::grant() {
     idle = *some == 0 ? idle + 1 : 0;
     if (++at == subscriptions_.end()) at = subscriptions_.begin();
   }
+  std::erase_if(deliveries, [](const Delivery& delivery) { return delivery.leases.empty(); });
   if (journal_->batch_empty()) return deliveries;
   // Not synced: the count must survive the process, and the next sync takes it along.
   if (Status written = journal_->write(); !written) {
@@ -268,10 +279,16 @@ Result<std::vector<Delivery>> Ledger::grant() {
 Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries) {
   constexpr int kRound = 256;
   const int most = std::min(subscriber.room(), kRound);
-  if (most == 0) return std::size_t{0};
+  if (most == 0 || !subscriber.has_work(state_.queues())) return std::size_t{0};
   journal::Granted record{
       .at_ms = now_ms(), .outlives_process = subscriber.outlives_process, .worker = subscriber.worker, .grants = {}};
-  std::vector<Lease> leases;
+  auto delivery = std::find_if(deliveries.begin(), deliveries.end(), [id](const auto& d) { return d.subscription == id; });
+  if (delivery == deliveries.end()) {
+    deliveries.push_back({id, subscriber.sink, {}});
+    delivery = std::prev(deliveries.end());
+  }
+  std::vector<Lease>& leases = delivery->leases;
+  const std::size_t before = leases.size();
   std::vector<Slot> slots;
   std::size_t expired = 0;
   for (int n = 0; n < most;) {
@@ -282,14 +299,18 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     const Slot slot = state_.take_ready(from->queue);
     platform::require(slot != kNoSlot, "a queue counts ready jobs that it does not have");
     const Entry& entry = state_[slot];
-    Lease lease;
-    if (!warm_.take(slot, entry.id, lease.job) || entry.attempts > 0) {
+    Job* warm = entry.attempts == 0 ? warm_.find(slot, entry.id) : nullptr;
+    if (warm != nullptr) {
+      leases.push_back({.job = std::move(*warm)});
+      warm_.drop(slot);
+    } else {
       auto loaded = load(slot);
       if (!loaded) return loaded.error();
-      lease.job = std::move(loaded->job);
-      lease.counts = loaded->past.counts;
-      lease.history = std::move(loaded->past.history);
+      leases.push_back({.job = std::move(loaded->job),
+                        .counts = loaded->past.counts,
+                        .history = std::move(loaded->past.history)});
     }
+    Lease& lease = leases.back();
     lease.due = Time(Milliseconds(entry.due()));
     if (lease.job.expires && lease.job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
       journal::Changed died{.id = entry.id,
@@ -303,6 +324,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
       finished(lease.job.id);
       needs_sync_ = true;
       ++expired;
+      leases.pop_back();
       continue;
     }
     ++n;
@@ -310,29 +332,21 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     lease.attempt = static_cast<std::uint32_t>(entry.attempts) + 1;
     record.grants.push_back({entry.id, lease.token});
     slots.push_back(slot);
-    leases.push_back(std::move(lease));
   }
-  if (leases.empty()) return expired;
+  if (slots.empty()) return expired;
   append(*journal_, record);
-  if (Status applied = state_.apply(record); !applied) return applied.error();
+  if (Status applied = state_.apply(record, slots); !applied) return applied.error();
   const std::int64_t elapsed_ms = elapsed_us_ / 1000;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     Running& running = state_.leases()[state_[slots[i]].next];
     running.subscription = id;
     running.lease_ms = subscriber.lease_ms;
     running.deadline_ms = elapsed_ms + subscriber.lease_ms;
-    running.limit_ms = elapsed_ms + leases[i].job.time_limit.count();
+    running.limit_ms = elapsed_ms + leases[before + i].job.time_limit.count();
     lease_check_ms_ = std::min(lease_check_ms_, std::min(running.deadline_ms, running.limit_ms));
   }
-  subscriber.unsettled += static_cast<int>(leases.size());
-  const std::size_t count = leases.size() + expired;
-  auto delivery = std::find_if(deliveries.begin(), deliveries.end(), [id](const auto& d) { return d.subscription == id; });
-  if (delivery == deliveries.end()) {
-    deliveries.push_back({id, subscriber.sink, std::move(leases)});
-  } else {
-    std::move(leases.begin(), leases.end(), std::back_inserter(delivery->leases));
-  }
-  return count;
+  subscriber.unsettled += static_cast<int>(slots.size());
+  return slots.size() + expired;
 }
 
 Result<bool> Ledger::tidy() {
@@ -367,6 +381,7 @@ Result<bool> Ledger::tidy() {
   if (growth > worth || compactor_->wants_snapshot(snapshot_at_)) {
     needs_sync_ = true;
     if (Status committed = commit(); !committed) return committed.error();
+    if (Status hardened = journal_->harden(); !hardened) return hardened.error();
     snapshot_ = std::make_unique<SnapshotWriter>(disk_, options_.directory, state_, journal_->end());
     return true;
   }

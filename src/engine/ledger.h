@@ -101,14 +101,20 @@ class Ledger {
   std::int64_t now_ms() const { return now_us_ / 1000; }
   // Runs the callbacks whose commit has happened. With an error they are told that instead.
   void tell(const Status& committed);
+  bool has_tasks() const { return !tasks_.empty(); }
+  // There will be no more steps: whoever still waits for an answer is told this instead.
+  void abandon(const Error& error);
 
  private:
   struct Loaded {
     Job job;
     journal::Past past;
   };
-  // A task works in pieces: true when it is finished.
-  using Task = std::function<Result<bool>()>;
+  // A task works in pieces: run() gives true when it is finished.
+  struct Task {
+    std::function<Result<bool>()> run;
+    std::function<void(const Error&)> abandon;
+  };
 
   explicit Ledger(EngineOptions options);
   Status recover();

@@ -247,7 +247,7 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
     return;
   }
   listing->filter = std::move(filter);
-  tasks_.push_back([this, listing, done = std::move(done)]() -> Result<bool> {
+  const auto run = [this, listing, done]() -> Result<bool> {
     const Slot end = std::min<Slot>(state_.slots(), listing->cursor + kSlotsAPiece);
     for (; listing->cursor < end; ++listing->cursor) {
       const Entry& entry = state_[listing->cursor];
@@ -282,7 +282,8 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
       }
     });
     return true;
-  });
+  };
+  tasks_.push_back({run, [done](const Error& error) { done(error); }});
 }
 
 void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
@@ -291,8 +292,7 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
     done(Error{ErrorCode::kNotFound, "there is no queue " + core::quoted(queue)});
     return;
   }
-  tasks_.push_back([this, number = *number, done = std::move(done), cursor = Slot{0},
-                    removed = std::uint64_t{0}]() mutable -> Result<bool> {
+  auto run = [this, number = *number, done, cursor = Slot{0}, removed = std::uint64_t{0}]() mutable -> Result<bool> {
     const Slot end = std::min<Slot>(state_.slots(), cursor + kSlotsAPiece);
     for (; cursor < end; ++cursor) {
       const Entry& entry = state_[cursor];
@@ -314,7 +314,8 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
       }
     });
     return true;
-  });
+  };
+  tasks_.push_back({std::move(run), [done](const Error& error) { done(error); }});
 }
 
 void Ledger::watch(const JobId& id, Completion<JobInfo> done) {
@@ -323,7 +324,14 @@ void Ledger::watch(const JobId& id, Completion<JobInfo> done) {
     watchers_[id].push_back(std::move(done));
     return;
   }
-  done(find(id));
+  // What finished it may be in this very step, and is not to be told before it is durable.
+  after_commit_.push_back([this, id, done = std::move(done)](const Status& committed) {
+    if (committed) {
+      done(find(id));
+    } else {
+      done(committed.error());
+    }
+  });
 }
 
 // Something final happened to the job: whoever watches it is told after the commit.

@@ -88,13 +88,22 @@ journal::AcceptedBrief brief(const journal::Accepted& record) {
 std::vector<Result<Enqueued>> Ledger::enqueue(std::vector<Job> jobs) {
   std::vector<Result<Enqueued>> results;
   results.reserve(jobs.size());
+  // Each id has a place of its own in a large table: have the next ones on their way.
   constexpr std::size_t kAhead = 8;
+  std::size_t given = 0;
+  const auto give_id = [&] {
+    if (given == jobs.size()) return;
+    Job& next = jobs[given++];
+    if (next.id.is_nil()) next.id = ids_.next(now_ms(), random_.next());
+    state_.prefetch(next.id);
+  };
+  while (given < kAhead && given < jobs.size()) give_id();
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (i + kAhead < jobs.size() && !jobs[i + kAhead].id.is_nil()) state_.prefetch(jobs[i + kAhead].id);
+    give_id();
     Job& job = jobs[i];
     if (Status valid = core::validate(job, Time(Milliseconds(now_ms()))); !valid) {
       results.push_back(valid.error());
-    } else if (!job.id.is_nil() && state_.find(job.id) != kNoSlot) {
+    } else if (state_.find(job.id) != kNoSlot) {
       results.push_back(Enqueued{job.id, true});
     } else if (Status admitted = admit(job); !admitted) {
       results.push_back(admitted.error());
@@ -147,10 +156,10 @@ JobId Ledger::accept(Job& job) {
   }
   record.job = std::move(job);
   const journal::RecordRef at = append(*journal_, record);
-  const Status applied = state_.apply(brief(record), at);
-  require(applied.has_value(), "an accepted job must fit the state");
+  const auto slot = state_.apply(brief(record), at, kNoSlot);
+  require(slot.has_value(), "an accepted job must fit the state");
   const JobId id = record.job.id;
-  if (record.due_ms <= now_ms()) warm_.keep(state_.find(id), std::move(record.job));
+  if (record.due_ms <= now_ms()) warm_.keep(*slot, std::move(record.job));
   return id;
 }
 
@@ -307,7 +316,7 @@ Status Ledger::append_done(Slot slot, Done& done) {
   if (record.result.empty()) record.content_type.clear();
   release_credit(slot);
   const journal::RecordRef at = append(*journal_, record);
-  const Status applied = state_.apply(record, at);
+  const Status applied = state_.apply(record, at, slot);
   finished(record.id);
   return applied;
 }
@@ -345,7 +354,8 @@ Status Ledger::end_attempt(Slot slot, const Outcome& outcome, EndedBy by) {
                              .attempts = static_cast<std::uint32_t>(entry.attempts),
                              .token = token};
     const journal::RecordRef at = append(*journal_, record);
-    return state_.apply(brief(record), at);
+    const auto applied = state_.apply(brief(record), at, slot);
+    return applied ? Status() : applied.error();
   }
   journal::Changed record{.id = entry.id,
                           .cause = ChangeCause::kFault,

@@ -45,8 +45,8 @@ Entry& State::touch(Slot slot) {
   return entry;
 }
 
-Status State::apply(const journal::AcceptedBrief& record, RecordRef at) {
-  Slot slot = ids_.find(record.id);
+Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Slot slot) {
+  if (slot == kLookUp) slot = ids_.find(record.id);
   const bool replaces_body = record.token != 0;
   if (replaces_body) {
     if (slot == kNoSlot || slab_[slot].entry_state() != EntryState::kRunning) {
@@ -88,14 +88,15 @@ Status State::apply(const journal::AcceptedBrief& record, RecordRef at) {
   entry.set_state(EntryState::kScheduled);
   count(entry, +1);
   place(slot);
-  return {};
+  return slot;
 }
 
-Status State::apply(const journal::Granted& record) {
+Status State::apply(const journal::Granted& record, const std::vector<Slot>& slots) {
   last_time_ms_ = std::max(last_time_ms_, record.at_ms);
   const std::uint16_t worker = intern_worker(record.worker);
-  for (const journal::Grant& grant : record.grants) {
-    const Slot slot = ids_.find(grant.id);
+  for (std::size_t i = 0; i < record.grants.size(); ++i) {
+    const journal::Grant& grant = record.grants[i];
+    const Slot slot = slots.empty() ? ids_.find(grant.id) : slots[i];
     if (slot == kNoSlot) return misfit("granted", grant.id, "which is not there");
     Entry& entry = touch(slot);
     const EntryState state = entry.entry_state();
@@ -150,9 +151,9 @@ Status State::apply(const journal::Changed& record, RecordRef at) {
   return {};
 }
 
-Status State::apply(const journal::DoneRecord& record, RecordRef at) {
+Status State::apply(const journal::DoneRecord& record, RecordRef at, Slot slot) {
   last_time_ms_ = std::max(last_time_ms_, record.at_ms);
-  const Slot slot = ids_.find(record.id);
+  if (slot == kLookUp) slot = ids_.find(record.id);
   if (slot == kNoSlot) return misfit("done", record.id, "which is not there");
   if (slab_[slot].entry_state() != EntryState::kRunning) return misfit("done", record.id, "which is not running");
   end_lease(slot);
@@ -263,7 +264,10 @@ Status State::apply(const journal::RecordView& view) {
   switch (static_cast<RecordType>(view.type)) {
     case RecordType::kMark: return {};
     case RecordType::kAccepted:
-      return decode_and<journal::AcceptedBrief>(view, [&](const auto& record) { return apply(record, at); });
+      return decode_and<journal::AcceptedBrief>(view, [&](const auto& record) -> Status {
+        const auto applied = apply(record, at);
+        return applied ? Status() : applied.error();
+      });
     case RecordType::kGranted:
       return decode_and<journal::Granted>(view, [&](const auto& record) { return apply(record); });
     case RecordType::kChanged:

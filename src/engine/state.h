@@ -43,10 +43,11 @@ class State {
   explicit State(std::uint64_t done_limit);
 
   // Applying. kDamaged: the record does not fit what went before it; a live request is checked before it is applied.
-  Status apply(const journal::AcceptedBrief& record, journal::RecordRef at);
-  Status apply(const journal::Granted& record);
+  // A caller that knows the job's slot gives it and saves a look-up; kNoSlot: there is no such job yet.
+  Result<Slot> apply(const journal::AcceptedBrief& record, journal::RecordRef at, Slot slot = kLookUp);
+  Status apply(const journal::Granted& record, const std::vector<Slot>& slots = {});
   Status apply(const journal::Changed& record, journal::RecordRef at);
-  Status apply(const journal::DoneRecord& record, journal::RecordRef at);
+  Status apply(const journal::DoneRecord& record, journal::RecordRef at, Slot slot = kLookUp);
   Status apply(const journal::Removed& record);
   Status apply(const journal::QueueRecord& record);
   Status apply(const journal::ClockStep& record);
@@ -125,6 +126,7 @@ class State {
   void set_body(Entry& entry, journal::RecordRef at);
   void set_details(Entry& entry, journal::RecordRef at);
   void place_all(std::int64_t now_ms);
+  void forget_done_without_record(const journal::Journal& journal);
 
   Slab slab_;
   IdIndex ids_;

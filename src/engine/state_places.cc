@@ -240,7 +240,21 @@ void State::place_all(std::int64_t now_ms) {
   }
 }
 
+// That a done job was forgotten is not written down, so a snapshot may show it still, and the segment with its result may
+// be gone since.
+void State::forget_done_without_record(const journal::Journal& journal) {
+  const std::vector<journal::Segment>& segments = journal.segments();
+  for (Slot slot = 0; slot < slab_.size(); ++slot) {
+    if (slab_[slot].entry_state() != EntryState::kDone) continue;
+    const journal::Address at = slab_[slot].details().address;
+    const auto after = std::upper_bound(segments.begin(), segments.end(), at,
+                                        [](journal::Address a, const journal::Segment& segment) { return a < segment.base; });
+    if (after == segments.begin() || at >= std::prev(after)->end) forget(slot);
+  }
+}
+
 void State::start(std::int64_t now_ms, const journal::Journal& journal) {
+  forget_done_without_record(journal);
   started_ = true;
   wall_ms_ = now_ms;
   place_all(now_ms);

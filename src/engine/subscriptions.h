@@ -45,6 +45,11 @@ struct Subscriber {
     return best;
   }
 
+  bool has_work(const Queues& all) const {
+    return std::any_of(queues.begin(), queues.end(),
+                       [&](const auto& q) { return !all[q.queue].paused && all[q.queue].has_waiting(); });
+  }
+
   bool takes(std::uint16_t queue) const {
     return std::any_of(queues.begin(), queues.end(), [queue](const auto& q) { return q.queue == queue; });
   }

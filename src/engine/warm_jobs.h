@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "bide/job.h"
 #include "engine/entry.h"
@@ -16,44 +16,32 @@ class WarmJobs {
  public:
   explicit WarmJobs(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  void keep(Slot slot, Job&& job) {
-    const std::uint64_t bytes = cost(job);
-    if (bytes_ + bytes > most_bytes_) return;
-    drop(slot);
-    jobs_.emplace(slot, std::move(job));
-    bytes_ += bytes;
-  }
-
+  void keep(Slot slot, Job&& job);
   // The job of this slot will not be taken.
-  void drop(Slot slot) {
-    const auto found = jobs_.find(slot);
-    if (found == jobs_.end()) return;
-    bytes_ -= cost(found->second);
-    jobs_.erase(found);
-  }
-
-  // Out of the cache, when the slot's job is there.
-  bool take(Slot slot, const JobId& id, Job& into) {
-    const auto found = jobs_.find(slot);
-    if (found == jobs_.end()) return false;
-    bytes_ -= cost(found->second);
-    // The slot may have been given to another job since: then this is a leftover.
-    const bool same = found->second.id == id;
-    if (same) into = std::move(found->second);
-    jobs_.erase(found);
-    return same;
-  }
+  void drop(Slot slot);
+  // Null when the slot's job is not there. The caller may move from it, and drops it then.
+  Job* find(Slot slot, const JobId& id);
 
  private:
-  static std::uint64_t cost(const Job& job) {
-    std::uint64_t bytes = sizeof(Job) + 64 + job.body.size() + job.unique_key.size();
-    for (const auto& [name, value] : job.headers) bytes += sizeof name + name.size() + sizeof value + value.size();
-    return bytes;
-  }
+  // From slot to place, by linear probing. An empty place has kNoSlot.
+  struct Place {
+    Slot slot = kNoSlot;
+    std::uint32_t job = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  static std::uint64_t cost(const Job& job);
+  std::size_t home(Slot slot) const { return (slot * 0x9e37'79b9u) & (places_.size() - 1); }
+  Place* place_of(Slot slot);
+  void erase(Place* place);
+  void grow();
 
   const std::uint64_t most_bytes_;
   std::uint64_t bytes_ = 0;
-  std::unordered_map<Slot, Job> jobs_;
+  std::vector<Place> places_ = std::vector<Place>(64);
+  std::size_t used_ = 0;
+  std::vector<Job> jobs_;            // Those that are free have been moved from.
+  std::vector<std::uint32_t> free_;  // Places in jobs_.
 };
 
 }  // namespace bide::engine

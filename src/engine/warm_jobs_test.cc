@@ -12,20 +12,19 @@ Job job_with(std::uint8_t number, std::size_t body_bytes = 10) {
   return job;
 }
 
-TEST(WarmJobs, GivesBackWhatWasKeptOnce) {
+TEST(WarmJobs, KeepsAJobUntilItIsDropped) {
   WarmJobs warm(1 << 20);
   warm.keep(1, job_with(1));
-  Job job;
-  EXPECT_TRUE(warm.take(1, job_with(1).id, job));
-  EXPECT_EQ(job.body.size(), 10u);
-  EXPECT_FALSE(warm.take(1, job_with(1).id, job));
+  ASSERT_NE(warm.find(1, job_with(1).id), nullptr);
+  EXPECT_EQ(warm.find(1, job_with(1).id)->body.size(), 10u);
+  warm.drop(1);
+  EXPECT_EQ(warm.find(1, job_with(1).id), nullptr);
 }
 
-TEST(WarmJobs, ALeftoverOfAnEarlierJobInTheSameSlotIsNotGivenOut) {
+TEST(WarmJobs, ALeftoverOfAnEarlierJobInTheSameSlotIsNotFound) {
   WarmJobs warm(1 << 20);
   warm.keep(1, job_with(1));
-  Job job;
-  EXPECT_FALSE(warm.take(1, job_with(2).id, job));
+  EXPECT_EQ(warm.find(1, job_with(2).id), nullptr);
 }
 
 TEST(WarmJobs, WhenItIsFullTheOldestStay) {
@@ -33,12 +32,23 @@ TEST(WarmJobs, WhenItIsFullTheOldestStay) {
   warm.keep(1, job_with(1, 8000));
   warm.keep(2, job_with(2, 8000));
   warm.keep(3, job_with(3, 8000));
-  Job job;
-  EXPECT_TRUE(warm.take(1, job_with(1).id, job));
-  EXPECT_FALSE(warm.take(3, job_with(3).id, job));
+  EXPECT_NE(warm.find(1, job_with(1).id), nullptr);
+  EXPECT_EQ(warm.find(3, job_with(3).id), nullptr);
   warm.drop(2);
   warm.keep(4, job_with(4, 8000));
-  EXPECT_TRUE(warm.take(4, job_with(4).id, job));
+  EXPECT_NE(warm.find(4, job_with(4).id), nullptr);
+}
+
+TEST(WarmJobs, FindsEveryJobWhileManyComeAndGo) {
+  WarmJobs warm(1 << 20);
+  for (Slot slot = 0; slot < 20'000; ++slot) {
+    warm.keep(slot, job_with(static_cast<std::uint8_t>(slot)));
+    if (slot >= 100) warm.drop(slot - 100);
+  }
+  for (Slot slot = 19'900; slot < 20'000; ++slot) {
+    EXPECT_NE(warm.find(slot, job_with(static_cast<std::uint8_t>(slot)).id), nullptr);
+  }
+  EXPECT_EQ(warm.find(100, job_with(100).id), nullptr);
 }
 
 }  // namespace

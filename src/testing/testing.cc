@@ -33,7 +33,8 @@ T need(Result<T> result) {
   return std::move(*result);
 }
 
-// Starts at the present, so that jobs with real dates mean what they say; moves only when told to.
+// Starts at the present, so that jobs with real dates mean what they say, and at a whole millisecond, so that what is
+// delayed by three hours is due in three hours to the dot. Moves only when told to.
 class MovableClock : public platform::Clock {
  public:
   platform::Instant now() const override {
@@ -45,7 +46,12 @@ class MovableClock : public platform::Clock {
   void advance(Milliseconds time) { passed_us_ += std::chrono::microseconds(time).count(); }
 
  private:
-  const platform::Instant start_ = platform::real_clock().now();
+  static platform::Instant whole_millisecond() {
+    const platform::Instant now = platform::real_clock().now();
+    return {.wall_us = now.wall_us / 1000 * 1000, .elapsed_us = now.elapsed_us / 1000 * 1000};
+  }
+
+  const platform::Instant start_ = whole_millisecond();
   std::atomic<std::int64_t> passed_us_ = 0;
 };
 

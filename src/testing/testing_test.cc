@@ -38,12 +38,7 @@ TEST(Kit, PlayRunsEveryRetryAtItsMoment) {
   kit.client().enqueue("pay", "", {.retry = RetryPolicy::steps({10s, 100s, 1h})}).value();
   EXPECT_EQ(kit.play(24h), 4u);
   EXPECT_EQ(kit.now() - start, 24h);
-  ASSERT_EQ(moments.size(), 4u);
-  EXPECT_EQ(moments[0], 0s);
-  // Each wait is counted from within a millisecond, so each retry may be one later.
-  EXPECT_NEAR(static_cast<double>(moments[1].count()), 10'000.0, 1.0);
-  EXPECT_NEAR(static_cast<double>(moments[2].count()), 110'000.0, 2.0);
-  EXPECT_NEAR(static_cast<double>(moments[3].count()), 3'710'000.0, 3.0);
+  EXPECT_EQ(moments, (std::vector<Milliseconds>{0s, 10s, 110s, 3710s}));
   ASSERT_EQ(kit.failed().size(), 1u);
   EXPECT_EQ(kit.failed()[0].state, JobState::kDead);
   EXPECT_EQ(kit.failed()[0].history.back().text, "declined");
@@ -102,8 +97,7 @@ TEST(Kit, RetryAtMeansTheKitsTime) {
   });
   kit.client().enqueue("poll", "").value();
   EXPECT_EQ(kit.play(48h), 2u);
-  EXPECT_GE(second, tomorrow);
-  EXPECT_LE(second, tomorrow + 2ms);
+  EXPECT_EQ(second, tomorrow);
 }
 
 TEST(Kit, AResultOfTenMegabytesIsThereAfterwards) {

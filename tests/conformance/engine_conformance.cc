@@ -1,6 +1,8 @@
 // The embedded engine under the suite, on a virtual clock and a simulated disk: once with crashes that kill the process
-// (what was written stays) and once with crashes that cut the power (what was not synced is gone, or half there).
+// (what was written stays) and once with crashes that cut the power (what was not synced is gone, or half there). What
+// survives of it is drawn from BIDE_SEED.
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "conformance/broker_conformance.h"
@@ -13,6 +15,11 @@ namespace bide::conformance {
 namespace {
 
 enum class Crash { kKill, kPowerLoss };
+
+std::uint64_t seed() {
+  const char* text = std::getenv("BIDE_SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
+}
 
 class EngineSubject : public Subject {
  public:
@@ -59,8 +66,8 @@ class EngineSubject : public Subject {
 
   const Crash crash_;
   support::VirtualClock clock_;
-  support::SimulatedDisk disk_{1};
-  support::SeededRandom random_{1};
+  support::SimulatedDisk disk_{seed()};
+  support::SeededRandom random_{seed()};
   std::unique_ptr<engine::Engine> engine_;
 };
 

@@ -3,6 +3,8 @@
 # that ends the program in any other way than by a failed test, fails this.
 set -u
 model_test=$1
+# Whatever the model delivers, it delivers at once.
+export BIDE_PATIENCE_MS=500
 missed=0
 count=0
 for fault in $(BIDE_MODEL_FAULT=list "$model_test" --gtest_filter='*EmptyBatchGivesNoResults*' | grep -E '^[a-z_]+$'); do

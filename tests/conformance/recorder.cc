@@ -1,9 +1,17 @@
 #include "conformance/recorder.h"
 
-#include <iterator>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace bide::conformance {
+
+std::chrono::milliseconds patience() {
+  static const std::chrono::milliseconds chosen = [] {
+    const char* text = std::getenv("BIDE_PATIENCE_MS");
+    return std::chrono::milliseconds(text != nullptr ? std::atol(text) : 10'000);
+  }();
+  return chosen;
+}
 
 struct Recorder::Shared {
   explicit Shared(std::function<Time()> clock) : now(std::move(clock)) {}
@@ -15,7 +23,7 @@ struct Recorder::Shared {
   std::size_t taken = 0;
 
   bool wait_for(std::unique_lock<std::mutex>& lock, std::size_t count) {
-    return arrived.wait_for(lock, kPatience, [&] { return arrivals.size() >= count; });
+    return arrived.wait_for(lock, patience(), [&] { return arrivals.size() >= count; });
   }
 };
 

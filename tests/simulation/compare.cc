@@ -120,7 +120,10 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
     const auto info = ledger.find(job->id);
     if (!info) {
       const bool reported = info.error().code == ErrorCode::kDamaged && info.error().message.find('/') != std::string::npos;
-      if (options.damage_may_be_reported && reported) continue;
+      if (options.damage_may_be_reported && reported) {
+        if (job->is_live() && !job->rules->unique_key.empty()) ++keys;
+        continue;
+      }
       return name_of(*job) + " cannot be read: " + info.error().message;
     }
     if (auto found = difference(*info, *job, moment)) return found;
@@ -128,7 +131,8 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
       ++keys;
       const engine::Slot holder = ledger.state().unique_keys().holder(job->rules->unique_key);
       if (holder == engine::kNoSlot || ledger.state()[holder].id != job->id) {
-        return name_of(*job) + " does not hold its unique key";
+        return name_of(*job) + " does not hold its unique key; " +
+               (holder == engine::kNoSlot ? "nobody does" : "job " + ledger.state()[holder].id.to_string() + " does");
       }
     }
   }

@@ -41,6 +41,7 @@ struct Journal::Impl {
   bool durable() const { return options.durability == Durability::kFsync; }
 
   Status open(Address from, const RecordVisitor& visitor);
+  Status write_again();
   Status sync_everything();
   Result<std::unique_ptr<SegmentWriter>> create_segment(Address base, std::uint64_t room);
   void adopt(std::unique_ptr<SegmentWriter> writer);
@@ -120,6 +121,7 @@ Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
   // After the crash of a process, what it wrote and did not sync can be read but is not yet durable. It is about to be
   // built upon.
   if (durable()) {
+    if (Status status = write_again(); !status) return status;
     if (Status status = sync_everything(); !status) return status;
   }
   if (!recovered->last_is_active) {
@@ -136,6 +138,33 @@ Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
   sealed_bytes.pop_back();
   active = std::move(*opened);
   rotate_at = rotation_point();
+  return {};
+}
+
+// The process before may have ended because a sync failed. Then the kernel still shows what was written, but calls it
+// clean, and a sync alone would leave it out. So would it the size of the file, unless that changes.
+Status Journal::Impl::write_again() {
+  constexpr std::uint64_t kPieceBytes = 1 << 20;
+  std::string bytes;
+  for (const Segment& segment : segments) {
+    if (segment.end <= on_disk) continue;
+    Result<std::unique_ptr<platform::File>> file = disk.open(segment.path, platform::OpenMode::kReadWrite);
+    if (!file) return file.error();
+    const std::uint64_t end = segment.end - segment.base;
+    for (std::uint64_t at = std::max(on_disk, segment.base) - segment.base; at < end; at += bytes.size()) {
+      bytes.resize(std::min(kPieceBytes, end - at));
+      Result<std::size_t> got = (*file)->read(at, bytes.data(), bytes.size());
+      if (!got) return got.error();
+      if (*got < bytes.size()) return damaged(segment.path, at + *got, "the file is shorter than it was a moment ago");
+      if (Status status = (*file)->write(at, bytes); !status) return status;
+    }
+    Result<std::uint64_t> size = (*file)->size();
+    if (!size) return size.error();
+    // Zeros at the end of a segment are room. A full disk is no reason not to open.
+    if (Status status = (*file)->write(*size, std::string(kBatchAlignment, '\0')); !status) {
+      if (status.error().code != ErrorCode::kDiskFull) return status;
+    }
+  }
   return {};
 }
 
@@ -355,6 +384,13 @@ std::size_t Journal::batch_bytes() const { return impl_->batch.size(); }
 Status Journal::reserve(std::size_t bytes) { return impl_->reserve(bytes); }
 Status Journal::write() { return impl_->write(); }
 Status Journal::sync() { return impl_->sync(); }
+
+Status Journal::harden() {
+  if (impl_->failed) return *impl_->failed;
+  if (impl_->durable()) return impl_->sync();
+  if (Status status = impl_->sync_everything(); !status) return impl_->fail(status.error());
+  return {};
+}
 
 Address Journal::end() const { return impl_->batch_end(); }
 Address Journal::written() const { return impl_->written; }

@@ -92,6 +92,9 @@ class Journal {
   // the disk has no room for it. An error means that nothing may be confirmed any more.
   Status sync();
 
+  // The same whatever the durability, before something else on disk relies on it.
+  Status harden();
+
   Address end() const;  // The address after the last record of the batch.
   Address written() const;
   Address synced() const;

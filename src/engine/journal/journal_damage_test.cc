@@ -122,6 +122,34 @@ TEST_F(JournalDamage, ATornTailIsCutReportedAndDoesNotComeBack) {
   EXPECT_EQ(journal->written(), end);
 }
 
+TEST_F(JournalDamage, ATailThatBeginsWithZerosIsCutToo) {
+  auto journal = open();
+  commit(*journal, "kept");
+  const Address end = journal->written();
+  const std::string path = journal->segments().back().path;
+  kill(journal);
+  disk_.overwrite(path, end, std::string(3 << 20, '\0') + "garbage" + std::string(100, '\0'));
+  journal = open();
+  EXPECT_EQ(texts_, (Texts{"kept"}));
+  ASSERT_EQ(journal->torn_tails().size(), 1u);
+  EXPECT_EQ(journal->torn_tails()[0].offset, end);
+  EXPECT_EQ(journal->torn_tails()[0].bytes, (3u << 20) + 7);
+  EXPECT_EQ(disk_.contents(path).size(), end);
+}
+
+TEST_F(JournalDamage, AnOldHeaderInAFileThatWasBeingMadeIsNoDamage) {
+  make_small_journal();
+  const Address end = open()->written();
+  const std::string path = "/journal/" + segment_name(end);
+  {
+    auto file = std::move(disk_.open(path, platform::OpenMode::kCreate)).value();
+    ASSERT_TRUE(file->write(0, encode(SegmentHeader{kFormatVersion, 64, 64})));
+  }
+  const auto journal = open();
+  EXPECT_EQ(texts_, expected_);
+  EXPECT_EQ(journal->segments().back().path, path);
+}
+
 TEST_F(JournalDamage, AWholeBatchBehindATornOneProvesNothingUnlessTheFirstWasSynced) {
   options_.segment_bytes = 64 << 10;
   auto journal = open();

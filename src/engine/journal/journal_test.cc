@@ -230,6 +230,22 @@ TEST_F(JournalTest, ReservedSpaceIsThereWhenTheDiskIsFull) {
   EXPECT_GT(journal->segments().size(), 2u);
 }
 
+TEST_F(JournalTest, WhatWasReservedIsReservedInTheNextSegmentToo) {
+  options_.segment_bytes = 16 << 10;
+  auto journal = open();
+  ASSERT_TRUE(journal->reserve(100'000));
+  int texts = 0;
+  for (; journal->segments().size() < 2; ++texts) commit(*journal, std::string(990, 'x'));
+  disk_.set_capacity(disk_.used_bytes());
+  for (; texts < 100; ++texts) {
+    add(*journal, std::string(990, 'x'));
+    const Status written = journal->write();
+    ASSERT_TRUE(written) << written.error().message << " after " << texts;
+    ASSERT_TRUE(journal->sync());
+    disk_.set_capacity(disk_.used_bytes());  // Whatever is given back is taken by somebody else.
+  }
+}
+
 TEST_F(JournalTest, ReservingWhatIsReservedTouchesNothing) {
   auto journal = open();
   ASSERT_TRUE(journal->reserve(10'000));

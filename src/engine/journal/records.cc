@@ -23,7 +23,7 @@ namespace granted {
 constexpr std::uint8_t kOutlivesProcess = 1, kWorker = 2, kAll = 3;
 }  // namespace granted
 namespace changed {
-constexpr std::uint8_t kToken = 1, kDueIsWall = 2, kDead = 4, kPast = 8, kAll = 15;
+constexpr std::uint8_t kToken = 1, kDueIsWall = 2, kDead = 4, kPast = 8, kUniqueKey = 16, kAll = 31;
 }  // namespace changed
 namespace done {
 constexpr std::uint8_t kResult = 1, kContentType = 2, kAll = 3;
@@ -259,6 +259,7 @@ RecordRef append(Journal& journal, const Changed& record) {
   if (record.due_is_wall) flags |= changed::kDueIsWall;
   if (record.dead) flags |= changed::kDead;
   if (!is_empty(record.past)) flags |= changed::kPast;
+  if (!record.unique_key.empty()) flags |= changed::kUniqueKey;
   Encoder& out = begin(journal, RecordType::kChanged);
   out.id(record.id);
   out.u8(static_cast<std::uint8_t>(record.cause));
@@ -269,6 +270,7 @@ RecordRef append(Journal& journal, const Changed& record) {
   if (flags & changed::kToken) out.count(record.token);
   if (flags & changed::kDead) out.u8(static_cast<std::uint8_t>(*record.dead));
   if (flags & changed::kPast) put_past(out, record.past);
+  if (flags & changed::kUniqueKey) out.string(record.unique_key);
   return journal.finish();
 }
 
@@ -300,6 +302,7 @@ Status decode(const RecordView& view, Changed& out) {
   if (flags & changed::kPast) {
     if (const char* wrong = get_past(in, out.past)) return malformed(view, type, wrong);
   }
+  if (flags & changed::kUniqueKey) out.unique_key = in.string();
   return complete(in, view, type);
 }
 

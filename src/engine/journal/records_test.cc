@@ -104,6 +104,7 @@ class RecordMaker {
     if (flag()) record.dead = static_cast<DeadReason>(random_.next_below(4));
     record.attempts = number32();
     record.past = past();
+    if (flag()) record.unique_key = text();
     return record;
   }
   DoneRecord done() { return {id(), number(), time_ms(), number32(), text(), text()}; }
@@ -137,8 +138,8 @@ bool same(const Granted& a, const Granted& b) {
 }
 bool same(const Changed& a, const Changed& b) {
   return fields(a.past) == fields(b.past) &&
-         std::tie(a.id, a.cause, a.token, a.at_ms, a.due_ms, a.due_is_wall, a.dead, a.attempts) ==
-             std::tie(b.id, b.cause, b.token, b.at_ms, b.due_ms, b.due_is_wall, b.dead, b.attempts);
+         std::tie(a.id, a.cause, a.token, a.at_ms, a.due_ms, a.due_is_wall, a.dead, a.attempts, a.unique_key) ==
+             std::tie(b.id, b.cause, b.token, b.at_ms, b.due_ms, b.due_is_wall, b.dead, b.attempts, b.unique_key);
 }
 bool same(const DoneRecord& a, const DoneRecord& b) {
   return std::tie(a.id, a.token, a.at_ms, a.attempts, a.result, a.content_type) ==

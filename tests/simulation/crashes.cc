@@ -1,0 +1,313 @@
+// Simulation, the faults: how a process and its disk end, and what must be there afterwards.
+
+#include <algorithm>
+
+#include "simulation/simulation.h"
+
+namespace bide::simulation {
+
+using support::Operation;
+using support::Survival;
+
+void Simulation::arm_crash(std::uint64_t operations) { crash_in_ = operations; }
+
+// Whatever was planned has happened.
+void Simulation::count_fault() {
+  faults_seen_ = disk_.faults_fired();
+  if (!planned_) return;
+  switch (planned_->operation) {
+    case Operation::kWrite:
+      tally_.add(planned_->fault == support::Fault::kShortWrite ? Event::kShortWrites : Event::kFailedWrites);
+      break;
+    case Operation::kSync: tally_.add(Event::kFailedSyncs); break;
+    case Operation::kSyncDirectory: tally_.add(Event::kFailedDirectorySyncs); break;
+    case Operation::kRead: tally_.add(Event::kFailedReads); break;
+    default: tally_.add(Event::kOtherFailures); break;
+  }
+  planned_.reset();
+}
+
+void Simulation::disarm() {
+  crash_in_ = 0;
+  if (disk_.faults_fired() != faults_seen_) count_fault();
+  if (planned_) {
+    // It stays planned on the disk; let it fire on nobody.
+    while (disk_.faults_outstanding() > 0) {
+      auto probe = disk_.open("/probe", platform::OpenMode::kCreate);
+      char byte = 0;
+      switch (planned_->operation) {
+        case Operation::kRead:
+          if (probe) (void)(*probe)->read(0, &byte, 1);
+          break;
+        case Operation::kWrite:
+          if (probe) (void)(*probe)->write(0, "x");
+          break;
+        case Operation::kSync:
+          if (probe) (void)(*probe)->sync();
+          break;
+        case Operation::kAllocate:
+          if (probe) (void)(*probe)->allocate(0, 1);
+          break;
+        case Operation::kTruncate:
+          if (probe) (void)(*probe)->truncate(0);
+          break;
+        case Operation::kRename: (void)disk_.rename("/probe", "/probe"); break;
+        case Operation::kSyncDirectory: (void)disk_.sync_directory("/"); break;
+        case Operation::kMakeDirectory: (void)disk_.make_directory("/probe directory"); break;
+        case Operation::kCreate:
+        case Operation::kRemove: break;
+      }
+      probe = Error{ErrorCode::kNotFound, ""};
+      (void)disk_.remove("/probe");
+    }
+    planned_.reset();
+  }
+  faults_seen_ = disk_.faults_fired();
+}
+
+bool Simulation::failed(const Error& error, const char* where, bool is_commit) {
+  if (crashed_) {
+    note("crashed in", static_cast<std::uint64_t>(where[0]), disk_.operation_count());
+    crash();
+    reopen();
+    return false;
+  }
+  const bool fault_fired = disk_.faults_fired() != faults_seen_;
+  expect(fault_fired && planned_, std::string(where) + "() failed for no reason: " + error.message);
+  note("failed in", static_cast<std::uint64_t>(where[0]), static_cast<std::uint64_t>(planned_->operation));
+  tally_.add(Event::kFatalFailures);
+  const bool is_final = planned_->operation == Operation::kWrite || planned_->operation == Operation::kSync;
+  if (is_commit && is_final) {
+    // Nothing may be confirmed any more, even if the disk seems to be well again.
+    disarm();
+    (void)ledger_->enqueue({make_job(false).job});
+    expect(!ledger_->commit(), "something was confirmed after a failed write or sync");
+    tally_.add(Event::kNothingConfirmedAfterFailure);
+  }
+  crash();
+  reopen();
+  return false;
+}
+
+void Simulation::crash() {
+  disk_.halt();
+  ledger_.reset();
+  const bool can_lose_power = options_.durability == engine::Durability::kFsync;
+  // A file system that fails to sync a directory is out of order until it is mounted again.
+  const bool must_lose_power = can_lose_power && planned_ && planned_->operation == Operation::kSyncDirectory &&
+                               disk_.faults_fired() != faults_seen_;
+  const Survival survival = !can_lose_power || (!must_lose_power && chance(0.3)) ? Survival::kEverything
+                            : chance(0.3)                  ? Survival::kNothing
+                                                           : Survival::kChance;
+  disk_.crash({.unsynced = survival});
+  if (disk_.faults_fired() != faults_seen_) count_fault();
+  crashed_ = false;
+  crash_in_ = 0;
+  if (survival != Survival::kEverything) power_lost_ = true;
+  tally_.add(survival == Survival::kEverything ? Event::kCrashesKeepingAll
+             : survival == Survival::kNothing  ? Event::kCrashesLosingAll
+                                               : Event::kCrashesTearing);
+  note("crash", static_cast<std::uint64_t>(survival), disk_.fingerprint());
+}
+
+void Simulation::close_cleanly() {
+  note("close");
+  World closed = now_;
+  closed.close(moment_);
+  const std::uint64_t fired = disk_.faults_fired();
+  if (crash_in_ == 0 && chance(0.3) && step_ > 0) arm_crash(1 + below(6));
+  ledger_.reset();
+  crash_in_ = 0;
+  if (crashed_) {
+    tally_.add(Event::kCrashesWhileClosing);
+    timeline_.push_back({closed, false});
+    crash();
+    return;
+  }
+  if (full_ || disk_.faults_fired() != fired) {
+    timeline_.push_back({closed, false});
+  } else {
+    now_ = closed;
+    confirm();
+    tally_.add(Event::kCleanCloses);
+    flip_bits();
+    if (chance(0.3)) crash();  // Nothing of a closed store may be lost by that.
+  }
+}
+
+// Damage to what was synced is refused, or does no harm; nothing is lost in silence.
+void Simulation::flip_bits() {
+  if (options_.durability != engine::Durability::kFsync) return;
+  for (int left = 3; left > 0; --left) {
+    const auto image = disk_.clone();
+    std::vector<std::string> files;
+    for (const std::string& path : image->files()) {
+      if ((path.find("/journal/") != std::string::npos || path.find("/snapshot-") != std::string::npos) &&
+          !image->contents(path).empty()) {
+        files.push_back(path);
+      }
+    }
+    if (files.empty()) return;
+    const std::string& path = files[below(files.size())];
+    const std::uint64_t offset = below(image->contents(path).size());
+    image->flip_bit(path, offset, static_cast<unsigned>(below(8)));
+    note("flip", offset);
+    support::SeededRandom random(1);
+    auto opened = engine::Ledger::open(engine_options(*image, random));
+    if (!opened) {
+      const Error& error = opened.error();
+      expect(error.code == ErrorCode::kDamaged || error.code == ErrorCode::kNewerVersion,
+             "a flipped bit in " + path + " at " + std::to_string(offset) + " is said to be " +
+                 std::string(to_string(error.code)) + ": " + error.message);
+      expect(error.message.find('/') != std::string::npos, "damage is reported without a file: " + error.message);
+      tally_.add(Event::kFlipsRefused);
+      continue;
+    }
+    World world = now_;
+    learn_ids(**opened, world);
+    world.shift_dues(due_shift(**opened, world));
+    world.reopen(clock_.now(), world.offset_us(), options_.max_crashes);
+    CompareOptions compare = compare_options();
+    compare.damage_may_be_reported = true;
+    compare.latest_now_ms = std::max(latest_now_ms_, clock_.now().wall_us / 1000);
+    if (const auto found = difference(**opened, world, world.at(clock_.now()), compare)) {
+      violated("a flipped bit in " + path + " at " + std::to_string(offset) + " was not noticed: " + *found);
+    }
+    tally_.add(Event::kFlipsHarmless);
+  }
+}
+
+engine::EngineOptions Simulation::engine_options(support::SimulatedDisk& disk, platform::Random& random) {
+  engine::EngineOptions options = options_;
+  options.disk = &disk;
+  options.clock = &clock_;
+  options.random = &random;
+  return options;
+}
+
+void Simulation::reopen() {
+  tasks_.clear();
+  finished_tasks_.clear();
+  subscribed_.clear();
+  lowest_offset_us_ = now_.offset_us();
+  const auto see_offset = [this] {
+    const platform::Instant instant = clock_.now();
+    lowest_offset_us_ = std::min(lowest_offset_us_, instant.wall_us - instant.elapsed_us);
+  };
+  see_offset();
+  opening_ = 0;
+  do {
+    if (chance(0.3)) clock_.advance(between(0, 5000));
+    if (chance(0.05)) clock_.advance(between(0, 2 * 86'400'000));
+    if (step_ > 0 && chance(0.1)) step_wall_clock(true);
+    see_offset();
+    ++opening_;
+  } while (!try_to_open());
+  adopt_what_survived();
+}
+
+bool Simulation::try_to_open() {
+  // By how much the ledger moves what waits, when it finds the clock set back, is only known when it has opened.
+  const platform::Instant instant = clock_.now();
+  const bool set_back = instant.wall_us / 1000 < latest_now_ms_;
+  if (opening_ <= 3 && !set_back && step_ > 0 && chance(0.25)) arm_crash(1 + below(12));
+  const std::uint64_t fired = disk_.faults_fired();
+  auto opened = engine::Ledger::open(engine_options(disk_, engine_random_));
+  crash_in_ = 0;
+  const bool fault_fired = disk_.faults_fired() != fired;
+  if (opened && !crashed_) {
+    if (fault_fired) disarm();
+    ledger_ = std::move(*opened);
+    return true;
+  }
+  if (!opened && !crashed_ && !fault_fired) {
+    expect(full_ && opened.error().code == ErrorCode::kDiskFull, "the store cannot be opened: " + opened.error().message);
+    disk_.set_capacity(UINT64_MAX);
+    full_ = false;
+  }
+  note("opening failed", crashed_, fault_fired);
+  if (fault_fired) {
+    expect(planned_.has_value(), "a fault fired that was not planned");
+    tally_.add(Event::kFatalFailures);
+  }
+  if (crashed_) tally_.add(Event::kCrashesWhileOpening);
+  disk_.halt();
+  opened = Error{ErrorCode::kIoError, ""};
+  // What it did when it opened may have become durable, or not.
+  const std::size_t before = timeline_.size();
+  for (std::size_t i = 0; i < before; ++i) {
+    World world = timeline_[i].world;
+    world.reopen(instant, lowest_offset_us_, options_.max_crashes);
+    timeline_.push_back({std::move(world), false});
+  }
+  crash();
+  return false;
+}
+
+void Simulation::adopt_what_survived() {
+  const platform::Instant instant = clock_.now();
+  latest_now_ms_ = std::max(latest_now_ms_, instant.wall_us / 1000);
+  std::size_t oldest = 0;
+  if (!power_lost_) {
+    for (std::size_t i = 0; i < timeline_.size(); ++i) {
+      if (timeline_[i].written) oldest = i;
+    }
+  }
+  std::optional<std::size_t> survived;
+  std::string differences;
+  World found;
+  for (std::size_t i = timeline_.size(); i-- > oldest && !survived;) {
+    World world = timeline_[i].world;
+    learn_ids(*ledger_, world);
+    const std::int64_t shift = due_shift(*ledger_, world);
+    if (shift > 0) continue;
+    world.shift_dues(shift);
+    world.reopen(instant, lowest_offset_us_, options_.max_crashes);
+    const auto differs = difference(*ledger_, world, world.at(instant), compare_options());
+    if (!differs) {
+      survived = i;
+      found = std::move(world);
+    } else {
+      differences += "\n    [" + std::to_string(i) + "] " + *differs;
+    }
+  }
+  expect(survived.has_value(), "what is there after opening is none of the " + std::to_string(timeline_.size() - oldest) +
+                                   " states that it may be:" + differences);
+  if (timeline_.size() > 1) tally_.add(*survived > 0 ? Event::kUnconfirmedKept : Event::kUnconfirmedLost);
+  note("opened", *survived, timeline_.size(), found.jobs().size());
+
+  std::uint64_t charged = 0;
+  for (const auto& [tag, job] : timeline_[*survived].world.jobs()) {
+    if (job->phase != Phase::kRunning) continue;
+    if (job->outlives_process) {
+      tally_.add(Event::kLeasesThatOutlived);
+    } else {
+      ++charged;
+      if (found.find(tag)->phase == Phase::kDead && found.find(tag)->dead_reason == DeadReason::kPoison) {
+        tally_.add(Event::kPoisoned);
+      }
+    }
+  }
+  const engine::OpenReport& report = ledger_->open_report();
+  // After an opening that failed it may have been then or now.
+  expect(report.crashed_attempts == charged || opening_ > 1, "another number of attempts was charged");
+  expect(timeline_.size() > 1 || report.torn_tails.empty(), "something was cut off that had been confirmed");
+  tally_.add(Event::kAttemptsCharged, charged);
+  tally_.add(Event::kTornTails, report.torn_tails.size());
+  const AuditReport audit = ledger_->audit();
+  expect(audit.ok(), audit.ok() ? "" : "audit after opening: " + audit.problems.front());
+
+  now_ = std::move(found);
+  moment_ = now_.at(instant);
+  power_lost_ = false;
+  confirm();
+  // Workers of the process are gone with it; those elsewhere still hold what they hold.
+  for (const Held& lease : held_) {
+    if (lease.outlives_process) continue;
+    if (stale_.size() >= 40) stale_.erase(stale_.begin());
+    stale_.push_back(lease);
+  }
+  std::erase_if(held_, [](const Held& lease) { return !lease.outlives_process; });
+}
+
+}  // namespace bide::simulation

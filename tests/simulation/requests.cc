@@ -1,0 +1,521 @@
+// Simulation, the requests: each is put to the ledger, its answer is judged by the model, and the model follows.
+
+#include <algorithm>
+#include <iterator>
+
+#include "simulation/simulation.h"
+
+namespace bide::simulation {
+
+using engine::kNoSlot;
+
+namespace {
+
+constexpr const char* kQueues[] = {"a", "b", "c", "d"};
+constexpr const char* kKinds[] = {"send", "resize", "bill"};
+constexpr std::size_t kRemembered = 40;
+
+template <class T>
+void remember(std::vector<T>& list, const T& value) {
+  if (list.size() >= kRemembered) list.erase(list.begin());
+  list.push_back(value);
+}
+
+std::string code_of(const Status& status) {
+  return status ? "success" : std::string(to_string(status.error().code)) + " (" + status.error().message + ")";
+}
+
+}  // namespace
+
+RetryPolicy Simulation::make_policy() {
+  RetryPolicy policy;
+  switch (below(4)) {
+    case 0: return RetryPolicy::none();
+    case 1: policy = RetryPolicy::fixed(Milliseconds(between(1, 5000)), static_cast<std::uint32_t>(between(1, 8))); break;
+    case 2: policy = RetryPolicy::steps({Milliseconds(between(1, 100)), Milliseconds(between(100, 60'000))}); break;
+    default: policy = RetryPolicy::exponential(Milliseconds(between(1, 2000)), 2.0, std::chrono::hours(1), 6); break;
+  }
+  if (chance(0.3)) policy.jitter = 0.5;
+  return policy;
+}
+
+Simulation::NewJob Simulation::make_job(bool is_effect) {
+  NewJob made;
+  made.tag = ++last_tag_;
+  Job& job = made.job;
+  job.kind = kKinds[below(std::size(kKinds))];
+  job.queue = kQueues[below(std::size(kQueues))];
+  job.headers = {{"tag", std::to_string(made.tag)}};
+  if (chance(0.1)) job.headers.emplace_back("more", std::string(below(200), 'h'));
+  const std::uint64_t size = below(100);
+  made.body = {made.tag, static_cast<std::size_t>(size < 60   ? below(300)
+                                                  : size < 95 ? below(4097)
+                                                  : size < 99 ? below(20'000)
+                                                              : 100'000)};
+  job.body = make_body(made.body);
+  if (chance(0.1)) job.content_type = "text/plain";
+  const std::uint64_t when = below(100);
+  if (when < 10) {
+    job.delay = Milliseconds(between(1, 50));
+  } else if (when < 25) {
+    job.delay = Milliseconds(between(1, 10'000));
+  } else if (when < 32) {
+    job.delay = Milliseconds(between(1, 3 * 24 * 3'600'000));
+  } else if (when < 45) {
+    job.due = Time(Milliseconds(moment_.wall_ms() + between(-5000, 20'000)));
+  } else if (when < 50) {
+    job.due = Time(Milliseconds(moment_.wall_ms() + between(0, 3 * 24 * 3'600'000)));
+  }
+  if (chance(0.08)) job.expires = Time(Milliseconds(moment_.wall_ms() + between(-1000, 60'000)));
+  if (chance(0.2)) job.time_limit = Milliseconds(between(50, 20'000));
+  if (chance(0.3)) job.priority = static_cast<int>(between(-2, 2)) * 50;
+  job.retry = make_policy();
+  if (chance(0.2)) job.unique_key = "key " + std::to_string(below(15));
+  if (chance(is_effect ? 0.5 : 0.25)) {
+    if (!ids_.empty() && chance(0.2)) {
+      job.id = ids_[below(ids_.size())];
+    } else {
+      std::array<std::uint8_t, JobId::kSize> bytes;
+      for (auto& byte : bytes) byte = static_cast<std::uint8_t>(chance_.next());
+      job.id = JobId(bytes);
+      remember(ids_, job.id);
+    }
+  }
+  return made;
+}
+
+const ModelJob* Simulation::pick_job(const std::function<bool(const ModelJob&)>& wanted) {
+  std::vector<const ModelJob*> fitting;
+  for (const auto& [tag, job] : now_.jobs()) {
+    if (!job->id.is_nil() && wanted(*job)) fitting.push_back(job.get());
+  }
+  return fitting.empty() ? nullptr : fitting[below(fitting.size())];
+}
+
+// Whether a refusal with this error is the disk's fault, which was ours.
+bool Simulation::may_fail(const Error& error, bool fault_fired) const {
+  if (crashed_ || (fault_fired && error.code == ErrorCode::kIoError)) return true;
+  if (!full_ || error.code != ErrorCode::kDiskFull) return false;
+  // What the reserve is for, it must be there for.
+  return ledger_->journal().end() - full_since_address_ > options_.reserve_bytes / 4;
+}
+
+void Simulation::request() {
+  const bool crowded = now_.jobs().size() > 120;
+  struct Choice {
+    std::uint64_t weight;
+    void (Simulation::*run)();
+  };
+  const Choice choices[] = {{crowded ? 5u : 30u, &Simulation::request_enqueue},
+                            {40, &Simulation::request_settle},
+                            {10, &Simulation::request_extend},
+                            {crowded ? 12u : 4u, &Simulation::request_cancel},
+                            {4, &Simulation::request_reschedule},
+                            {6, &Simulation::request_replay},
+                            {2, &Simulation::request_pause},
+                            {1, &Simulation::request_purge},
+                            {2, &Simulation::request_list},
+                            {6, &Simulation::request_look},
+                            {subscribed_.size() < 3 ? 12u : 1u, &Simulation::request_subscribe},
+                            {2, &Simulation::request_unsubscribe},
+                            {3, &Simulation::request_credit}};
+  std::uint64_t total = 0;
+  for (const Choice& choice : choices) total += choice.weight;
+  std::uint64_t at = below(total);
+  for (const Choice& choice : choices) {
+    if (at < choice.weight) {
+      (this->*choice.run)();
+      return;
+    }
+    at -= choice.weight;
+  }
+}
+
+void Simulation::request_enqueue() {
+  std::vector<NewJob> made;
+  std::vector<Job> jobs;
+  std::vector<bool> valid;
+  for (std::uint64_t left = chance(0.1) ? 1 + below(12) : 1 + below(3); left > 0; --left) {
+    made.push_back(make_job(false));
+    valid.push_back(!chance(0.01));
+    if (!valid.back()) made.back().job.queue = "not a name";
+    jobs.push_back(made.back().job);
+  }
+  // A job that is done may have been forgotten; nothing is forgotten by an enqueue.
+  std::set<JobId> known;
+  for (const Job& job : jobs) {
+    if (!job.id.is_nil() && ledger_->state().find(job.id) != kNoSlot) known.insert(job.id);
+  }
+  const std::uint64_t fired = disk_.faults_fired();
+  const std::uint64_t stored = ledger_->state().jobs();
+  const auto results = ledger_->enqueue(std::move(jobs));
+  const bool fault_fired = disk_.faults_fired() != fired;
+  expect(results.size() == made.size(), "not one result for each job");
+  promised_ = true;
+  for (std::size_t i = 0; i < made.size() && !crashed_; ++i) {
+    NewJob& one = made[i];
+    const auto& result = results[i];
+    const auto refused_as = [&](ErrorCode code, Event event) {
+      expect(!result && result.error().code == code,
+             "an enqueue should be refused as " + std::string(to_string(code)) + ", but it was " +
+                 (result ? "accepted" : result.error().message));
+      tally_.add(event);
+    };
+    note("enqueue", one.tag, result ? 0 : static_cast<std::uint64_t>(result.error().code) + 1, one.body.bytes);
+    const ModelJob* same = one.job.id.is_nil() ? nullptr : now_.find(one.job.id);
+    if (!valid[i]) {
+      refused_as(ErrorCode::kInvalidArgument, Event::kEnqueuesInvalid);
+    } else if (same != nullptr && (same->phase != Phase::kDone || known.contains(one.job.id))) {
+      expect(result && result->existed && result->id == one.job.id, "an id that is there was not recognised");
+      tally_.add(Event::kIdsThereAlready);
+    } else if (now_.holder(one.job.unique_key) != nullptr) {
+      refused_as(ErrorCode::kAlreadyExists, Event::kJobsRefusedAsHeld);
+    } else if (!result && result.error().code == ErrorCode::kDiskFull && full_) {
+      tally_.add(Event::kDiskFullRefusals);
+    } else if (!result && result.error().code == ErrorCode::kOverloaded && stored + i >= options_.max_jobs) {
+      continue;
+    } else if (!result) {
+      expect(may_fail(result.error(), fault_fired), "an enqueue was refused: " + result.error().message);
+    } else {
+      expect(!result->existed, "an id is said to be there that is not");
+      expect(one.job.id.is_nil() || one.job.id == result->id, "a job was given another id");
+      expect(one.job.id.is_nil() == false || now_.find(result->id) == nullptr, "an id was given twice");
+      one.job.id = result->id;
+      now_.accept(one.job, one.tag, one.body, moment_);
+      tally_.add(Event::kJobsConfirmed);
+    }
+  }
+}
+
+void Simulation::request_settle() {
+  struct Planned {
+    std::vector<NewJob> effects = {};
+    std::optional<BodyPlan> body = {};  // Of the result or of the retry.
+    bool valid = true;
+  };
+  std::vector<Settlement> settlements;
+  std::vector<Planned> plans;
+  for (std::uint64_t left = 1 + below(4); left > 0; --left) {
+    const std::uint64_t which = below(100);
+    auto& from = which < 80 ? held_ : which < 90 ? stale_ : settled_;
+    if (from.empty()) continue;
+    const std::size_t index = below(from.size());
+    const Held lease = from[index];
+    Settlement settlement{.lease = {lease.id, lease.token}};
+    Planned plan;
+    switch (below(10)) {
+      case 0:
+      case 1:
+      case 2:
+        settlement.outcome = RetryAt{.after = Milliseconds(chance(0.3) ? 0 : between(1, 20'000)),
+                                     .fault = chance(0.2) ? Fault::kTimedOut : Fault::kFailed,
+                                     .error = "error " + std::to_string(lease.token)};
+        if (chance(0.3)) {
+          plan.body = BodyPlan{++last_tag_, static_cast<std::size_t>(below(2000))};
+          std::get<RetryAt>(settlement.outcome).body = make_body(*plan.body);
+        }
+        break;
+      case 3:
+        settlement.outcome = Dead{.reason = chance(0.5) ? DeadReason::kRejected : DeadReason::kExhausted,
+                                  .error = "dead " + std::to_string(lease.token)};
+        break;
+      case 4: settlement.outcome = Returned{.after = Milliseconds(chance(0.5) ? 0 : between(1, 5000)), .note = "back"}; break;
+      default:
+        plan.body = BodyPlan{++last_tag_, static_cast<std::size_t>(chance(0.5) ? 0 : below(500))};
+        settlement.outcome = Done{.result = make_body(*plan.body)};
+        break;
+    }
+    for (std::uint64_t effects = chance(0.3) ? 1 + below(3) : 0; effects > 0; --effects) {
+      plan.effects.push_back(make_job(true));
+      settlement.effects.push_back(plan.effects.back().job);
+    }
+    if (!settlement.effects.empty() && chance(0.03)) {
+      settlement.effects.back().priority = 1000;
+      plan.valid = false;
+    }
+    settlements.push_back(std::move(settlement));
+    plans.push_back(std::move(plan));
+    if (&from == &held_ && plans.back().valid) {
+      remember(settled_, lease);
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
+    }
+  }
+  if (settlements.empty()) return;
+  const std::uint64_t fired = disk_.faults_fired();
+  const auto statuses = ledger_->settle(settlements);
+  const bool fault_fired = disk_.faults_fired() != fired;
+  expect(statuses.size() == settlements.size(), "not one status for each settlement");
+  promised_ = true;
+  for (std::size_t i = 0; i < statuses.size() && !crashed_; ++i) {
+    apply_settled(settlements[i], plans[i].effects, plans[i].body, statuses[i], plans[i].valid, fault_fired);
+  }
+}
+
+void Simulation::apply_settled(const Settlement& settlement, const std::vector<NewJob>& effects,
+                               const std::optional<BodyPlan>& body, const Status& status, bool valid, bool fault_fired) {
+  const LeaseRef& lease = settlement.lease;
+  const ModelJob* job = now_.find(lease.id);
+  note("settle", job == nullptr ? 0 : job->tag, lease.token,
+       (status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1) * 10 + settlement.outcome.index());
+  if (!status && may_fail(status.error(), fault_fired)) {
+    // Not ours any more as far as the worker knows; if it is, it will be lost in time.
+    remember(stale_, {lease.id, lease.token});
+    return;
+  }
+  const auto refused_as = [&](ErrorCode code) {
+    expect(!status && status.error().code == code, "a settle with token " + std::to_string(lease.token) + " of " +
+                                                       (job == nullptr ? "no job" : "job " + std::to_string(job->tag)) +
+                                                       " should be refused as " + std::string(to_string(code)) +
+                                                       ", not " + code_of(status));
+  };
+  if (job != nullptr && job->phase == Phase::kDone && !status && status.error().code == ErrorCode::kNotFound) {
+    now_.change(job->tag).seen_forgotten = true;  // Whether it may be is asked when all is compared.
+    tally_.add(Event::kResultsForgotten);
+    return;
+  }
+  if (job == nullptr) return refused_as(ErrorCode::kNotFound);
+  if (job->phase != Phase::kRunning || job->token != lease.token) {
+    if (job->ended_token == lease.token) {
+      expect(status.has_value(), "a settle that was repeated is refused: " + code_of(status));
+      tally_.add(Event::kRepeatedSettlesAccepted);
+    } else {
+      refused_as(ErrorCode::kLeaseLost);
+      tally_.add(Event::kStaleSettlesRefused);
+    }
+    return;
+  }
+  if (!valid) {
+    refused_as(ErrorCode::kInvalidArgument);
+    tally_.add(Event::kSettlesInvalid);
+    return;
+  }
+  expect(status.has_value(), "a settle is refused: " + code_of(status));
+  if (full_) tally_.add(Event::kSettlesOnAFullDisk);
+  if (!effects.empty()) tally_.add(Event::kSettlesWithEffects);
+  for (const NewJob& effect : effects) {
+    const ModelJob* same = effect.job.id.is_nil() ? nullptr : now_.find(effect.job.id);
+    if (same != nullptr && same->phase == Phase::kDone) {
+      // Whether it was forgotten by then shows in what is there now.
+      const engine::Slot slot = ledger_->state().find(same->id);
+      if (slot == kNoSlot || ledger_->state()[slot].entry_state() == engine::EntryState::kDone) continue;
+      same = nullptr;
+    }
+    if (same != nullptr || now_.holder(effect.job.unique_key) != nullptr) continue;
+    now_.accept(effect.job, effect.tag, effect.body, moment_);
+  }
+  const std::uint64_t tag = job->tag;
+  const bool cancelled = job->cancel_requested;
+  if (std::holds_alternative<Done>(settlement.outcome)) {
+    now_.finish(tag, *body, moment_);
+    tally_.add(Event::kSettledDone);
+  } else if (const auto* dead = std::get_if<Dead>(&settlement.outcome)) {
+    now_.die(tag, *dead, moment_, true);
+    tally_.add(Event::kSettledDead);
+  } else if (cancelled) {
+    now_.remove(tag);
+    tally_.add(Event::kCancelledWhileRunning);
+  } else if (const auto* again = std::get_if<RetryAt>(&settlement.outcome)) {
+    now_.retry(tag, *again, body, moment_, true);
+    tally_.add(body ? Event::kSettledRetryWithBody : Event::kSettledRetry);
+  } else {
+    now_.give_back(tag, std::get<Returned>(settlement.outcome), moment_, true);
+    tally_.add(Event::kSettledReturned);
+  }
+}
+
+void Simulation::request_extend() {
+  std::vector<LeaseRef> leases;
+  for (std::uint64_t left = 1 + below(4); left > 0; --left) {
+    const auto& from = chance(0.85) ? held_ : stale_;
+    if (from.empty()) continue;
+    const Held& lease = from[below(from.size())];
+    leases.push_back({lease.id, lease.token});
+  }
+  const auto answers = ledger_->extend(leases);
+  expect(answers.size() == leases.size(), "not one answer for each lease");
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const ModelJob* job = now_.find(leases[i].id);
+    const bool valid = job != nullptr && job->phase == Phase::kRunning && job->token == leases[i].token;
+    note("extend", leases[i].token, valid);
+    expect(answers[i].lost != valid, "an extend says of a lease what is not so");
+    if (!valid) {
+      tally_.add(Event::kExtendsOfLostLeases);
+      continue;
+    }
+    expect(answers[i].cancel_requested == job->cancel_requested, "an extend is wrong about a cancellation");
+    ModelJob& changed = now_.change(job->tag);
+    changed.deadline_elapsed_ms = moment_.elapsed_ms() + changed.lease_ms;
+    tally_.add(Event::kLeasesExtended);
+  }
+}
+
+void Simulation::request_cancel() {
+  std::vector<JobId> ids;
+  for (std::uint64_t left = 1 + below(3); left > 0; --left) {
+    const ModelJob* job = pick_job([](const ModelJob&) { return true; });
+    if (job != nullptr) ids.push_back(job->id);
+  }
+  if (!ids_.empty() && chance(0.2)) ids.push_back(ids_[below(ids_.size())]);
+  const std::uint64_t fired = disk_.faults_fired();
+  const auto statuses = ledger_->cancel(ids);
+  const bool fault_fired = disk_.faults_fired() != fired;
+  for (std::size_t i = 0; i < statuses.size() && !crashed_; ++i) {
+    const ModelJob* job = now_.find(ids[i]);
+    const Status& status = statuses[i];
+    note("cancel", job == nullptr ? 0 : job->tag, status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1);
+    const auto refused_as = [&status](ErrorCode code) { return !status && status.error().code == code; };
+    if (job == nullptr) {
+      expect(refused_as(ErrorCode::kNotFound), "a job that is not there was cancelled: " + code_of(status));
+    } else if (job->phase == Phase::kDone) {
+      expect(refused_as(ErrorCode::kNotFound) || refused_as(ErrorCode::kWrongState), "a done job was cancelled");
+    } else if (!status) {
+      expect(may_fail(status.error(), fault_fired), "a cancel is refused: " + code_of(status));
+    } else if (job->phase == Phase::kRunning) {
+      now_.change(job->tag).cancel_requested = true;
+    } else {
+      now_.remove(job->tag);
+      promised_ = true;
+      tally_.add(Event::kCancelled);
+    }
+  }
+}
+
+void Simulation::request_reschedule() {
+  const ModelJob* job = pick_job([](const ModelJob&) { return true; });
+  if (job == nullptr) return;
+  const Time due(Milliseconds(moment_.wall_ms() + (chance(0.7) ? between(-1000, 10'000) : between(0, 86'400'000))));
+  const std::uint64_t fired = disk_.faults_fired();
+  const Status status = ledger_->reschedule(job->id, due);
+  note("reschedule", job->tag, status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1);
+  if (!status && may_fail(status.error(), disk_.faults_fired() != fired)) return;
+  if (job->phase == Phase::kDone) {
+    expect(!status, "a done job was rescheduled");
+  } else if (job->phase != Phase::kWaiting) {
+    expect(!status && status.error().code == ErrorCode::kWrongState, "rescheduled: " + code_of(status));
+  } else {
+    expect(status.has_value(), "a reschedule is refused: " + code_of(status));
+    now_.reschedule(job->tag, due, moment_);
+    promised_ = true;
+    tally_.add(Event::kRescheduled);
+  }
+}
+
+void Simulation::request_replay() {
+  const ModelJob* job = pick_job([](const ModelJob& one) { return one.phase == Phase::kDead; });
+  if (job == nullptr || chance(0.05)) job = pick_job([](const ModelJob&) { return true; });
+  if (job == nullptr) return;
+  const ReplayOptions options{.keep_attempts = chance(0.4), .delay = Milliseconds(chance(0.6) ? 0 : between(1, 5000))};
+  const std::uint64_t fired = disk_.faults_fired();
+  const Status status = ledger_->replay({job->id}, options).front();
+  note("replay", job->tag, status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1);
+  promised_ = true;
+  if (!status && may_fail(status.error(), disk_.faults_fired() != fired)) return;
+  if (job->phase != Phase::kDead) {
+    expect(!status, "a job that is not dead was replayed");
+  } else if (now_.holder(job->rules->unique_key) != nullptr) {
+    expect(!status && status.error().code == ErrorCode::kAlreadyExists, "replayed: " + code_of(status));
+    tally_.add(Event::kReplaysRefusedByKey);
+  } else {
+    expect(status.has_value(), "a replay is refused: " + code_of(status));
+    now_.replay(job->tag, options.keep_attempts, options.delay, moment_);
+    tally_.add(options.keep_attempts ? Event::kReplayedKeepingAttempts : Event::kReplayed);
+  }
+}
+
+void Simulation::request_pause() {
+  const std::string queue = kQueues[below(std::size(kQueues))];
+  const bool paused = !now_.is_paused(queue) && chance(0.6);
+  const std::uint64_t fired = disk_.faults_fired();
+  const Status status = ledger_->pause(queue, paused);
+  note(paused ? "pause" : "resume", static_cast<std::uint64_t>(queue[0]));
+  if (!status) {
+    expect(may_fail(status.error(), disk_.faults_fired() != fired), "a pause is refused: " + code_of(status));
+    return;
+  }
+  now_.pause(queue, paused);
+  promised_ = true;
+  tally_.add(Event::kPauses);
+}
+
+void Simulation::request_purge() {
+  Task task{.is_purge = true, .queue = kQueues[below(std::size(kQueues))]};
+  task.purged = std::make_shared<std::optional<std::uint64_t>>();
+  ledger_->purge(task.queue, [answer = task.purged](Result<std::uint64_t> result) {
+    if (result) *answer = *result;
+  });
+  // A queue that nobody ever named has no task.
+  const auto queues = ledger_->queues();
+  if (std::any_of(queues.begin(), queues.end(), [&](const QueueInfo& info) { return info.name == task.queue; })) {
+    tasks_.push_back(std::move(task));
+  }
+}
+
+void Simulation::request_list() {
+  Task task;
+  task.page = std::make_shared<std::optional<Result<JobPage>>>();
+  for (const JobState state : {JobState::kScheduled, JobState::kReady, JobState::kRunning, JobState::kDead, JobState::kDone}) {
+    if (chance(0.4)) task.states.push_back(state);
+  }
+  if (task.states.empty()) task.states.push_back(JobState::kDead);
+  ledger_->list({.states = task.states}, "", 1000, [answer = task.page](Result<JobPage> page) { answer->emplace(std::move(page)); });
+  tasks_.push_back(std::move(task));
+}
+
+void Simulation::request_look() {
+  const ModelJob* job = pick_job([](const ModelJob& one) { return !one.seen_forgotten; });
+  if (job == nullptr || planned_) return;
+  const auto info = ledger_->find(job->id);
+  if (!info) {
+    expect(info.error().code == ErrorCode::kNotFound && job->phase == Phase::kDone,
+           "job " + std::to_string(job->tag) + " cannot be found: " + info.error().message);
+    now_.change(job->tag).seen_forgotten = true;
+    tally_.add(Event::kResultsForgotten);
+    return;
+  }
+  if (const auto found = difference(*info, *job, moment_)) violated(*found);
+  const auto why = ledger_->explain(job->id);
+  expect(why.has_value() && !why->code.empty() && !why->text.empty(), "a job is not explained");
+  expect((why->code == "running") == (job->phase == Phase::kRunning) &&
+             (why->code == "done") == (job->phase == Phase::kDone) && (why->code == "dead") == (job->phase == Phase::kDead),
+         "job " + std::to_string(job->tag) + " is explained as " + why->code);
+}
+
+void Simulation::request_subscribe() {
+  SubscribeOptions options{.queues = {}, .credit = static_cast<int>(1 + below(12))};
+  Subscribed subscribed;
+  for (const char* queue : kQueues) {
+    if (!chance(0.6)) continue;
+    options.queues.push_back({queue, static_cast<int>(1 + below(3))});
+    subscribed.queues.emplace_back(queue);
+  }
+  if (options.queues.empty()) return;
+  options.lease = Milliseconds(chance(0.5) ? between(100, 2000) : between(1000, 60'000));
+  options.worker = "worker " + std::to_string(below(3));
+  options.outlives_process = chance(0.3);
+  subscribed.credit = options.credit;
+  subscribed.lease_ms = static_cast<std::uint32_t>(options.lease.count());
+  subscribed.outlives_process = options.outlives_process;
+  const std::uint32_t number = ++last_subscription_;
+  ledger_->subscribe(number, options, [](const std::vector<Lease>&) {});
+  subscribed_[number] = std::move(subscribed);
+  note("subscribe", number, static_cast<std::uint64_t>(options.credit));
+}
+
+void Simulation::request_unsubscribe() {
+  if (subscribed_.size() < 2) return;
+  const auto at = std::next(subscribed_.begin(), static_cast<std::ptrdiff_t>(below(subscribed_.size())));
+  note("unsubscribe", at->first);
+  ledger_->unsubscribe(at->first);
+  subscribed_.erase(at);
+  tally_.add(Event::kUnsubscribes);
+}
+
+void Simulation::request_credit() {
+  if (subscribed_.empty()) return;
+  const auto at = std::next(subscribed_.begin(), static_cast<std::ptrdiff_t>(below(subscribed_.size())));
+  at->second.credit = static_cast<int>(below(12));
+  note("credit", at->first, static_cast<std::uint64_t>(at->second.credit));
+  ledger_->set_credit(at->first, at->second.credit);
+}
+
+}  // namespace bide::simulation

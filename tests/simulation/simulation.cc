@@ -1,0 +1,412 @@
+#include "simulation/simulation.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "core/retry_decision.h"
+
+namespace bide::simulation {
+
+using engine::EntryState;
+using engine::kNoSlot;
+using support::Operation;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000;
+constexpr std::int64_t kHour = 3600 * kSecond;
+constexpr std::int64_t kYear = 365 * 24 * kHour;
+// Leases are checked at most so often.
+constexpr std::int64_t kLeaseCheckMs = 20;
+
+}  // namespace
+
+Simulation::Simulation(std::uint64_t seed, Tally& tally, bool trace)
+    : tally_(tally), trace_(trace), chance_(seed), engine_random_(chance_.next()), disk_(chance_.next()) {
+  choose_options();
+  disk_.on_operation([this](const support::OperationInfo& info) {
+    if (info.operation == Operation::kCreate && info.path.find("/journal/") != std::string_view::npos) {
+      tally_.add(Event::kSegmentsMade);
+    }
+    if (info.operation == Operation::kRemove && info.path.find("/journal/") != std::string_view::npos) {
+      tally_.add(Event::kSegmentsRemoved);
+    }
+    if (info.operation == Operation::kRename) {
+      tally_.add(Event::kSnapshots);
+      if (in_tidy_ && tidied_in_step_ == 1) tally_.add(Event::kSnapshotsWithChanges);
+    }
+    if (crash_in_ != 0 && --crash_in_ == 0) {
+      crashed_ = true;
+      disk_.halt();
+    }
+  });
+}
+
+Simulation::~Simulation() {
+  disk_.on_operation(nullptr);
+  disk_.halt();
+}
+
+void Simulation::choose_options() {
+  options_.directory = "/store";
+  options_.segment_bytes = 16'384ull << below(3);
+  options_.snapshot_bytes = 8'192ull << below(5);
+  options_.done_limit = 2 + below(40);
+  options_.warm_bytes = chance(0.3) ? 0 : below(32'768);
+  options_.reserve_bytes = 256 << 10;
+  options_.max_jobs = 600;
+  options_.result_retention = Milliseconds(chance(0.5) ? 3'600'000 : 20'000);
+  options_.dead_retention = Milliseconds(chance(0.7) ? 0 : 600'000);
+  if (chance(0.06)) options_.durability = chance(0.5) ? engine::Durability::kOs : engine::Durability::kNone;
+}
+
+void Simulation::violated(const std::string& text) const { throw Violation{text}; }
+
+void Simulation::note(const char* what, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  for (const char* at = what; *at != 0; ++at) hash_ = (hash_ ^ static_cast<unsigned char>(*at)) * 0x100000001b3;
+  for (const std::uint64_t word : {a, b, c}) {
+    hash_ = (hash_ ^ word) * 0x9e3779b97f4a7c15;
+    hash_ ^= hash_ >> 32;
+  }
+  if (trace_) {
+    std::fprintf(stderr, "%4d %10" PRId64 ".%03" PRId64 " %-28s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", step_,
+                 moment_.elapsed_us / 1000, moment_.elapsed_us % 1000, what, a, b, c);
+  }
+}
+
+void Simulation::run(int steps) {
+  now_.follow(clock_.now());
+  confirm();
+  reopen();
+  for (step_ = 1; step_ <= steps; ++step_) {
+    tally_.add(Event::kSteps);
+    one_step();
+    note("step", disk_.operation_count(), ledger_->journal().end(), now_.jobs().size());
+  }
+  // All must be well in the end, whatever was being tried.
+  disarm();
+  close_cleanly();
+  reopen();
+}
+
+void Simulation::one_step() {
+  move_clocks();
+  plan_faults();
+  if (!begin()) return;
+  // Many live jobs: fewer new ones.
+  for (std::uint64_t left = below(5); left > 0 && !crashed_; --left) request();
+  if (!commit() || !grant() || !tidy()) return;
+  check();
+  if (chance(0.01)) {
+    close_cleanly();
+    reopen();
+  } else if (chance(0.012)) {
+    crash();
+    reopen();
+  }
+}
+
+void Simulation::move_clocks() {
+  const double which = chance_.chance(0.5) ? 0.0 : static_cast<double>(below(1000)) / 1000;
+  std::int64_t by_us = 0;
+  if (which < 0.4) {
+    by_us = between(0, 50'000);
+  } else if (which < 0.6) {
+    const auto wake = ledger_->next_wake_us();
+    // To the very moment, a little before, a little after.
+    if (wake) by_us = std::clamp<std::int64_t>(*wake - clock_.now().elapsed_us + between(-2, 2), 0, 3 * 24 * kHour);
+  } else if (which < 0.9) {
+    by_us = between(0, 3 * kSecond);
+  } else if (which < 0.97) {
+    by_us = between(0, kHour);
+  } else {
+    by_us = between(0, 3 * 24 * kHour);
+  }
+  clock_.advance(std::chrono::microseconds(by_us));
+  if (chance(0.02)) step_wall_clock(false);
+}
+
+void Simulation::step_wall_clock(bool closed) {
+  const std::int64_t sizes[] = {20'000, kSecond, kHour, kYear};
+  const std::int64_t size = sizes[below(4)];
+  const bool back = chance(0.5);
+  if (back && size == kYear && clock_.now().wall_us < 40 * kYear) return;
+  clock_.step_wall(std::chrono::microseconds(back ? -size : size));
+  note(back ? "clock back" : "clock forward", static_cast<std::uint64_t>(size));
+  if (size < World::kClockStepUs) return;
+  if (closed) tally_.add(Event::kClockStepsWhileClosed);
+  if (back) tally_.add(Event::kClockStepsBack);
+  if (size == kYear) tally_.add(Event::kClockStepsOfAYear);
+}
+
+void Simulation::plan_faults() {
+  if (full_ && step_ >= full_until_) {
+    disk_.set_capacity(UINT64_MAX);
+    full_ = false;
+    clock_.advance(2000);
+    tally_.add(Event::kDiskFullPassed);
+    note("disk has room");
+  }
+  if (crash_in_ == 0 && chance(0.03)) arm_crash(1 + below(15));
+  if (!planned_ && chance(0.008)) {
+    constexpr Operation kinds[] = {Operation::kWrite,    Operation::kWrite,  Operation::kSync,
+                                   Operation::kSync,     Operation::kRead,   Operation::kRead,
+                                   Operation::kAllocate, Operation::kCreate, Operation::kSyncDirectory,
+                                   Operation::kRename,   Operation::kRemove, Operation::kTruncate};
+    planned_ = support::PlannedFault{.operation = kinds[below(std::size(kinds))],
+                                     .nth = 1 + below(6),
+                                     .fault = chance(0.3) ? support::Fault::kShortWrite : support::Fault::kIoError};
+    disk_.plan(*planned_);
+    note("fault planned", static_cast<std::uint64_t>(planned_->operation), planned_->nth);
+  }
+  if (!full_ && chance(0.008)) {
+    full_ = true;
+    full_until_ = step_ + 3 + static_cast<int>(below(15));
+    full_since_address_ = ledger_->journal().end();
+    disk_.set_capacity(disk_.used_bytes() + below(64 << 10));
+    note("disk full");
+  }
+}
+
+bool Simulation::begin() {
+  const platform::Instant instant = clock_.now();
+  tidied_in_step_ = 0;
+  promised_ = false;
+  if (now_.follow(instant)) {
+    tally_.add(Event::kClockStepsSeen);
+    promised_ = true;
+  }
+  moment_ = now_.at(instant);
+  latest_now_ms_ = std::max(latest_now_ms_, moment_.now_ms());
+  if (Status begun = ledger_->begin(); !begun) return failed(begun.error(), "begin", false);
+  if (crashed_) return failed({ErrorCode::kIoError, ""}, "begin", false);
+  expect(ledger_->now_ms() == moment_.now_ms(), "the engine's time is not what it should be");
+  observe_leases();
+  observe_forgotten();
+  run_task();
+  return true;
+}
+
+void Simulation::observe_leases() {
+  std::vector<std::uint64_t> running;
+  for (const auto& [tag, job] : now_.jobs()) {
+    if (job->phase == Phase::kRunning) running.push_back(tag);
+  }
+  for (const std::uint64_t tag : running) {
+    const ModelJob job = *now_.find(tag);
+    const std::int64_t deadline = std::min(job.deadline_elapsed_ms, job.limit_elapsed_ms);
+    const engine::Slot slot = ledger_->state().find(job.id);
+    const bool there = slot != kNoSlot;
+    if (there && ledger_->state()[slot].entry_state() == EntryState::kRunning) {
+      expect(moment_.elapsed_ms() < deadline + kLeaseCheckMs || full_,
+             "job " + std::to_string(tag) + ": its lease should have run out");
+      continue;
+    }
+    expect(moment_.elapsed_ms() >= deadline, "job " + std::to_string(tag) + ": its lease was lost too early");
+    const Fault fault = moment_.elapsed_ms() >= job.limit_elapsed_ms ? Fault::kTimedOut : Fault::kLost;
+    tally_.add(fault == Fault::kLost ? Event::kLeasesLost : Event::kTimeLimitsReached);
+    note("lease ran out", tag, static_cast<std::uint64_t>(fault));
+    if (job.cancel_requested) {
+      expect(!there, "job " + std::to_string(tag) + " was cancelled and its lease ran out, but it is still there");
+      now_.remove(tag);
+      tally_.add(Event::kCancelledWhileRunning);
+      continue;
+    }
+    const Outcome outcome =
+        core::decide_after_fault(job.rules->retry, job.counts, fault, "", 0, options_.max_crashes);
+    if (const auto* dead = std::get_if<Dead>(&outcome)) {
+      now_.die(tag, *dead, moment_, false);
+      continue;
+    }
+    const RetryAt shortest = std::get<RetryAt>(outcome);
+    now_.retry(tag, shortest, {}, moment_, false);
+    if (!there) continue;  // Purged in the same step: see run_task().
+    // Jitter may have lengthened the wait.
+    const Outcome longest =
+        core::decide_after_fault(job.rules->retry, job.counts, fault, "", UINT64_MAX, options_.max_crashes);
+    const std::int64_t due_ms = ledger_->state()[slot].due();
+    const std::int64_t slack = (std::get<RetryAt>(longest).after - shortest.after).count();
+    const std::int64_t foretold = now_.find(tag)->due_ms;
+    expect(due_ms >= foretold && due_ms <= foretold + slack,
+           "job " + std::to_string(tag) + " waits for " + std::to_string(due_ms - moment_.now_ms()) +
+               " ms after its lease ran out, not as its policy says");
+    now_.change(tag).due_ms = due_ms;
+  }
+}
+
+void Simulation::observe_forgotten() {
+  std::vector<std::uint64_t> forgotten;
+  for (const auto& [tag, job] : now_.jobs()) {
+    if (job->phase == Phase::kDead && ledger_->state().find(job->id) == kNoSlot) {
+      expect(options_.dead_retention.count() != 0 &&
+                 job->finished_ms < moment_.now_ms() - options_.dead_retention.count(),
+             "dead job " + std::to_string(tag) + " was forgotten too early");
+      forgotten.push_back(tag);
+    }
+  }
+  for (const std::uint64_t tag : forgotten) {
+    now_.remove(tag);
+    tally_.add(Event::kDeadForgotten);
+    note("dead job forgotten", tag);
+  }
+}
+
+void Simulation::run_task() {
+  if (tasks_.empty()) return;
+  Task task = std::move(tasks_.front());
+  tasks_.pop_front();
+  task.may_fail = full_ || planned_.has_value();
+  if (task.is_purge) {
+    std::vector<std::uint64_t> waiting;
+    for (const auto& [tag, job] : now_.jobs()) {
+      if (job->phase == Phase::kWaiting && job->rules->queue == task.queue) waiting.push_back(tag);
+    }
+    std::uint64_t purged = 0;
+    for (const std::uint64_t tag : waiting) {
+      const bool gone = ledger_->state().find(now_.find(tag)->id) == kNoSlot;
+      expect(gone || task.may_fail, "job " + std::to_string(tag) + " was not purged");
+      if (!gone) continue;
+      now_.remove(tag);
+      ++purged;
+    }
+    task.expected_purged = purged;
+    promised_ = promised_ || purged > 0;
+    note("purged", purged);
+  } else {
+    for (const auto& [tag, job] : now_.jobs()) {
+      const auto info = ledger_->find(job->id);
+      if (!info) continue;
+      if (std::find(task.states.begin(), task.states.end(), info->state) != task.states.end()) {
+        task.expected_page.insert(job->id);
+      }
+    }
+  }
+  finished_tasks_.push_back(std::move(task));
+}
+
+void Simulation::finish_tasks() {
+  for (const Task& task : finished_tasks_) {
+    if (task.is_purge) {
+      expect(task.purged->has_value() || task.may_fail, "a purge was not answered");
+      if (task.purged->has_value()) expect(**task.purged == *task.expected_purged, "a purge says another number");
+      tally_.add(Event::kPurges);
+    } else {
+      expect(task.page->has_value(), "a listing was not answered");
+      expect((*task.page)->has_value() || task.may_fail, "a listing failed");
+      if (!(*task.page)->has_value()) continue;
+      const JobPage& page = ***task.page;
+      expect(page.next.empty() && page.jobs.size() == task.expected_page.size(), "a listing has another length");
+      for (const JobInfo& info : page.jobs) {
+        expect(task.expected_page.contains(info.job.id), "a listing shows a job that does not belong there");
+      }
+      tally_.add(Event::kListings);
+    }
+  }
+  finished_tasks_.clear();
+}
+
+bool Simulation::commit() {
+  const bool crashed_before = crashed_;
+  const std::uint64_t fired = disk_.faults_fired();
+  const Status committed = ledger_->commit();
+  if (!committed) {
+    if (!crashed_before) timeline_.push_back({now_, false});
+    return failed(committed.error(), "commit", true);
+  }
+  if (planned_ && disk_.faults_fired() != fired) {
+    const bool matters = planned_->operation == Operation::kWrite || planned_->operation == Operation::kSync;
+    expect(!matters, "commit() succeeded although a write or a sync failed");
+  }
+  if (promised_) {
+    confirm();
+  } else {
+    timeline_.push_back({now_, true});
+  }
+  ledger_->tell(committed);
+  finish_tasks();
+  if (crashed_) return failed({ErrorCode::kIoError, ""}, "commit", false);
+  learn_ids(*ledger_, now_);
+  timeline_.back().world = now_;
+  return true;
+}
+
+void Simulation::confirm() {
+  timeline_.clear();
+  timeline_.push_back({now_, true});
+}
+
+bool Simulation::tidy() {
+  if (chance(0.02)) return tidy_to_quiet();
+  in_tidy_ = true;
+  for (std::uint64_t left = chance(0.6) ? 1 : below(6); left > 0; --left) {
+    ++tidied_in_step_;
+    const engine::journal::Address before = ledger_->journal().end();
+    const auto more = ledger_->tidy();
+    if (!more || crashed_) {
+      if (crashed_) tally_.add(Event::kCrashesInTidying);
+      in_tidy_ = false;
+      return failed(more ? Error{ErrorCode::kIoError, ""} : more.error(), "tidy", false);
+    }
+    if (*more && ledger_->journal().end() != before) tally_.add(Event::kCompactionMoves);
+  }
+  in_tidy_ = false;
+  return true;
+}
+
+bool Simulation::tidy_to_quiet() {
+  for (int left = 2000;; --left) {
+    expect(left > 0, "housekeeping never ends");
+    const engine::journal::Address before = ledger_->journal().end();
+    const auto more = ledger_->tidy();
+    if (!more || crashed_) return failed(more ? Error{ErrorCode::kIoError, ""} : more.error(), "tidy", false);
+    if (*more && ledger_->journal().end() != before) tally_.add(Event::kCompactionMoves);
+    if (!*more) break;
+  }
+  if (full_ || planned_) return true;
+  // A batch is never split, so the segment being written to may be longer than it should.
+  const engine::journal::Segment& active = ledger_->journal().segments().back();
+  const std::uint64_t longer =
+      active.end - active.base > options_.segment_bytes ? active.end - active.base - options_.segment_bytes : 0;
+  const std::uint64_t live = ledger_->state().live_bytes().total();
+  const std::uint64_t budget = 2 * live + options_.segment_bytes + longer + 4096;
+  expect(ledger_->journal().disk_bytes() <= budget,
+         "after tidying the journal has " + std::to_string(ledger_->journal().disk_bytes()) + " bytes for " +
+             std::to_string(live) + " live ones");
+  tally_.add(Event::kQuietAndWithinBudget);
+  return true;
+}
+
+void Simulation::check() {
+  if (disk_.faults_fired() != faults_seen_) count_fault();
+  check_wake();
+  if (chance(0.4)) {
+    const AuditReport report = ledger_->audit();
+    expect(report.ok(), report.ok() ? "" : "audit: " + report.problems.front());
+  }
+  if (planned_ || !chance(0.1)) return;
+  if (const auto found = difference(*ledger_, now_, moment_, compare_options())) violated(*found);
+}
+
+void Simulation::check_wake() {
+  const auto wake = ledger_->next_wake_us();
+  for (const auto& [tag, job] : now_.jobs()) {
+    if (job->phase == Phase::kWaiting && job->due_ms > moment_.now_ms()) {
+      expect(wake && *wake <= job->due_ms * 1000 - now_.offset_us(),
+             "job " + std::to_string(tag) + " would be slept through");
+    } else if (job->phase == Phase::kRunning) {
+      const std::int64_t deadline = std::min(job->deadline_elapsed_ms, job->limit_elapsed_ms);
+      expect(wake && *wake <= (std::max(deadline, moment_.elapsed_ms()) + kLeaseCheckMs) * 1000,
+             "the end of the lease of job " + std::to_string(tag) + " would be slept through");
+    }
+  }
+}
+
+CompareOptions Simulation::compare_options() const {
+  return {.done_limit = options_.done_limit,
+          .result_retention = options_.result_retention,
+          .dead_retention = options_.dead_retention,
+          .latest_now_ms = latest_now_ms_};
+}
+
+}  // namespace bide::simulation

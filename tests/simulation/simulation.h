@@ -1,0 +1,197 @@
+// Simulation: the real ledger on a simulated disk and a virtual clock, driven by chance, beside a model that knows what
+// must be true. One seed is one run, the same every time.
+//
+// A change is confirmed when commit() has succeeded after it; then it must survive everything. What is written but not
+// confirmed may be lost by a power failure, in the order it was written and one batch at a time: after each reopening
+// the store must equal one of the Worlds on the timeline since the last confirmation. What was written must survive the
+// death of the process alone, so then it must be the newest of them.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/ledger.h"
+#include "simulation/compare.h"
+#include "simulation/model.h"
+#include "simulation/tally.h"
+#include "support/seeded_random.h"
+#include "support/simulated_disk.h"
+#include "support/virtual_clock.h"
+
+namespace bide::simulation {
+
+struct Violation {
+  std::string text;
+};
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, Tally& tally, bool trace);
+  ~Simulation();
+
+  // Throws Violation.
+  void run(int steps);
+  // Of everything that happened, in order.
+  std::uint64_t hash() const { return hash_; }
+  int step() const { return step_; }
+
+ private:
+  struct Checkpoint {
+    World world;
+    bool written = false;  // The operating system has it: it survives the death of the process.
+  };
+  struct Held {
+    JobId id;
+    std::uint64_t token = 0;
+    bool outlives_process = false;
+  };
+  struct Subscribed {
+    std::vector<std::string> queues;
+    int credit = 0;
+    std::uint32_t lease_ms = 0;
+    bool outlives_process = false;
+  };
+  struct Task {  // Of the ledger: done in the step after the one in which it was asked for.
+    bool is_purge = false;
+    std::string queue = {};
+    std::shared_ptr<std::optional<std::uint64_t>> purged = {};
+    std::shared_ptr<std::optional<Result<JobPage>>> page = {};
+    std::vector<JobState> states = {};
+    std::optional<std::uint64_t> expected_purged = {};
+    std::set<JobId> expected_page = {};
+    bool may_fail = false;
+  };
+  struct NewJob {
+    Job job;
+    std::uint64_t tag = 0;
+    BodyPlan body = {};
+  };
+
+  // simulation.cc: the loop.
+  void choose_options();
+  void one_step();
+  bool begin();
+  bool commit();
+  bool tidy();
+  bool tidy_to_quiet();
+  void move_clocks();
+  void step_wall_clock(bool closed);
+  void plan_faults();
+  void check();
+  void check_wake();
+  void observe_leases();
+  void observe_forgotten();
+  void run_task();
+  void finish_tasks();
+
+  // requests.cc: what a client, a worker or somebody at the console may ask for.
+  NewJob make_job(bool is_effect);
+  RetryPolicy make_policy();
+  void request();
+  void request_enqueue();
+  void request_settle();
+  void request_extend();
+  void request_cancel();
+  void request_reschedule();
+  void request_replay();
+  void request_pause();
+  void request_purge();
+  void request_list();
+  void request_look();
+  void request_subscribe();
+  void request_unsubscribe();
+  void request_credit();
+  void apply_settled(const Settlement& settlement, const std::vector<NewJob>& effects, const std::optional<BodyPlan>& body,
+                     const Status& status, bool valid, bool fault_fired);
+  const ModelJob* pick_job(const std::function<bool(const ModelJob&)>& wanted);
+  bool may_fail(const Error& error, bool fault_fired) const;
+
+  // deliveries.cc
+  bool grant();
+  void receive(const engine::Delivery& delivery, const Lease& lease);
+  void check_order(const World& before, const std::vector<std::uint64_t>& delivered);
+  void check_nobody_waits();
+  bool observe_expired();  // True: there were some.
+  bool is_ready(const ModelJob& job) const;
+
+  // crashes.cc
+  void arm_crash(std::uint64_t operations);
+  void disarm();
+  void count_fault();
+  // A call of the ledger failed: true never, so that callers can return it.
+  bool failed(const Error& error, const char* where, bool is_commit);
+  void crash();
+  void close_cleanly();
+  void flip_bits();
+  void reopen();
+  bool try_to_open();
+  void adopt_what_survived();
+  void confirm();
+  engine::EngineOptions engine_options(support::SimulatedDisk& disk, platform::Random& random);
+  CompareOptions compare_options() const;
+
+  [[noreturn]] void violated(const std::string& text) const;
+  void expect(bool holds, const std::string& text) const {
+    if (!holds) violated(text);
+  }
+  void note(const char* what, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0);
+  std::uint64_t below(std::uint64_t limit) { return chance_.next_below(limit); }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low + 1)));
+  }
+  bool chance(double probability) { return chance_.chance(probability); }
+
+  Tally& tally_;
+  const bool trace_;
+  support::SeededRandom chance_;
+  support::SeededRandom engine_random_;
+  support::SimulatedDisk disk_;
+  support::VirtualClock clock_;
+  engine::EngineOptions options_;
+  std::unique_ptr<engine::Ledger> ledger_;
+
+  World now_;
+  std::vector<Checkpoint> timeline_;  // The first is confirmed.
+  Moment moment_;                     // Of the step.
+  bool promised_ = false;             // The next commit confirms something.
+  std::int64_t latest_now_ms_ = 0;
+
+  // Worker's side.
+  std::vector<Held> held_;
+  std::vector<Held> stale_;    // Leases that should not be good any more, and those of crashed processes.
+  std::vector<Held> settled_;  // For settling again.
+  std::map<JobId, std::uint64_t> last_tokens_;
+  std::uint64_t last_token_ = 0;
+  std::map<std::uint32_t, Subscribed> subscribed_;
+  std::uint32_t last_subscription_ = 0;
+  std::deque<Task> tasks_;
+  std::vector<Task> finished_tasks_;
+  std::vector<JobId> ids_;  // That were given by clients.
+  std::uint64_t last_tag_ = 0;
+
+  // Faults.
+  std::uint64_t crash_in_ = 0;  // Operations; 0: none planned.
+  bool crashed_ = false;
+  bool power_lost_ = false;
+  std::optional<support::PlannedFault> planned_;
+  std::uint64_t faults_seen_ = 0;
+  bool full_ = false;
+  int full_until_ = 0;
+  std::uint64_t full_since_address_ = 0;
+  std::int64_t lowest_offset_us_ = 0;  // Since the store was last open.
+  bool in_tidy_ = false;
+  int tidied_in_step_ = 0;
+  int opening_ = 0;
+
+  int step_ = 0;
+  std::uint64_t hash_ = 0;
+};
+
+}  // namespace bide::simulation
