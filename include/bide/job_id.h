@@ -30,6 +30,10 @@ class JobId {
   const std::array<std::uint8_t, kSize>& bytes() const { return bytes_; }
 
   friend auto operator<=>(const JobId&, const JobId&) = default;
+  // Said apart, because compilers make two instructions of it.
+  friend bool operator==(const JobId& a, const JobId& b) {
+    return std::memcmp(a.bytes_.data(), b.bytes_.data(), kSize) == 0;
+  }
 
  private:
   std::array<std::uint8_t, kSize> bytes_{};

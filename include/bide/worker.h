@@ -115,7 +115,8 @@ class Worker {
 
   // A handler may take (const Job&, Context&), (const Job&), (body, Context&), (body) with the body as std::string_view
   // or const std::string&, (Context&) or nothing; it returns void, Outcome, or one of Outcome's members. It is called
-  // from several threads at once. Two handlers for one kind are a mistake that start() reports.
+  // from several threads at once. Two handlers for one kind are a mistake that start() reports. The kind `*` stands for
+  // every kind that has no handler of its own.
   template <class F>
   void handle(std::string kind, F handler) {
     add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {

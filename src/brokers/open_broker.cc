@@ -13,6 +13,7 @@
 #include "core/quote.h"
 #include "engine/engine.h"
 #include "engine/options.h"
+#include "platform/random.h"
 
 namespace bide::brokers {
 
@@ -126,9 +127,17 @@ Result<OpenedBroker> open_engine(std::string_view rest) {
     if (Status applied = apply_setting(options, settings.substr(0, end)); !applied) return applied.error();
     settings.remove_prefix(std::min(end + 1, settings.size()));
   }
+  // The engine draws from its own source for as long as it lives, on a thread of its own.
+  struct Owned {
+    platform::SystemRandom random;
+    std::unique_ptr<Engine> engine;
+  };
+  auto owned = std::make_shared<Owned>();
+  options.random = &owned->random;
   auto opened = Engine::open(std::move(options));
   if (!opened) return opened.error();
-  const std::shared_ptr<Engine> shared = std::move(*opened);
+  owned->engine = std::move(*opened);
+  const std::shared_ptr<Engine> shared(owned, owned->engine.get());
   return OpenedBroker{shared, shared};
 }
 

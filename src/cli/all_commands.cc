@@ -9,7 +9,17 @@ namespace bide::cli {
 namespace {
 
 constexpr std::array kGroups = {
+    demo_commands,
+    enqueue_commands,
+    work_commands,
+    job_commands,
+    queue_commands,
+    dead_commands,
+    store_commands,
+    audit_commands,
+    top_commands,
     bench_commands,
+    completion_commands,
     version_commands,
 };
 

@@ -8,7 +8,17 @@
 
 namespace bide::cli {
 
-std::vector<Command> version_commands();
+std::vector<Command> demo_commands();
+std::vector<Command> enqueue_commands();
+std::vector<Command> work_commands();
+std::vector<Command> job_commands();
+std::vector<Command> queue_commands();
+std::vector<Command> dead_commands();
+std::vector<Command> store_commands();
+std::vector<Command> audit_commands();
+std::vector<Command> top_commands();
 std::vector<Command> bench_commands();
+std::vector<Command> completion_commands();
+std::vector<Command> version_commands();
 
 }  // namespace bide::cli

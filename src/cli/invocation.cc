@@ -58,6 +58,12 @@ Invocation::Invocation(const Command& command, std::vector<std::string> words) :
     if (!flag.value.empty()) option->expected(1)->take_all()->allow_extra_args(false);
     options.emplace_back(&flag, option);
   }
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    for (const Flag& flag : command.flags) {
+      if (flag.value.empty() && word.starts_with(std::string(flag.name) + "=")) fail_flag(flag.name, "takes no value");
+    }
+  }
   const std::vector<std::string> typed = words;
   std::reverse(words.begin(), words.end());
   try {

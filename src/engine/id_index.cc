@@ -27,7 +27,7 @@ Slot IdIndex::find(const JobId& id) const {
   for (std::uint32_t i = home(t, h);; i = (i + 1) & mask) {
     const Place place = t.places[i];
     if (place == kEmpty) return kNoSlot;
-    if ((place & ~((1u << kSlotBits) - 1)) == tag && slab_[slot_of(place)].id == id) return slot_of(place);
+    if (is_tagged(place, tag) && slab_[slot_of(place)].id == id) return slot_of(place);
   }
 }
 
@@ -40,10 +40,11 @@ void IdIndex::prefetch(const JobId& id) const {
 void IdIndex::insert(Slot slot) {
   const std::uint64_t h = hash(slab_[slot].id);
   Table& t = table(h);
-  if ((t.used + 1) * 5 > t.places.size() * 4) grow(t);
+  if ((t.used + t.erased + 1) * 5 > t.places.size() * 4) rebuild(t);
   const std::uint32_t mask = static_cast<std::uint32_t>(t.places.size() - 1);
   std::uint32_t i = home(t, h);
-  while (t.places[i] != kEmpty) i = (i + 1) & mask;
+  while (holds_slot(t.places[i])) i = (i + 1) & mask;
+  if (t.places[i] == kErased) --t.erased;
   t.places[i] = place_of(h, slot);
   ++t.used;
   ++size_;
@@ -55,34 +56,38 @@ void IdIndex::erase(const JobId& id) {
   if (t.places.empty()) return;
   const std::uint32_t mask = static_cast<std::uint32_t>(t.places.size() - 1);
   const Place tag = place_of(h, 0);
-  std::uint32_t hole = home(t, h);
-  for (;; hole = (hole + 1) & mask) {
-    const Place place = t.places[hole];
+  std::uint32_t i = home(t, h);
+  for (;; i = (i + 1) & mask) {
+    const Place place = t.places[i];
     if (place == kEmpty) return;
-    if ((place & ~((1u << kSlotBits) - 1)) == tag && slab_[slot_of(place)].id == id) break;
+    if (is_tagged(place, tag) && slab_[slot_of(place)].id == id) break;
   }
-  // Close the gap: whatever probed past the hole moves into it, so that no tombstones are needed.
-  for (std::uint32_t i = (hole + 1) & mask; t.places[i] != kEmpty; i = (i + 1) & mask) {
-    const std::uint32_t wanted = home(t, hash(slab_[slot_of(t.places[i])].id));
-    if (((i - wanted) & mask) >= ((i - hole) & mask)) {
-      t.places[hole] = t.places[i];
-      hole = i;
-    }
-  }
-  t.places[hole] = kEmpty;
   --t.used;
   --size_;
+  if (t.places[(i + 1) & mask] != kEmpty) {
+    t.places[i] = kErased;
+    ++t.erased;
+    return;
+  }
+  // Nothing lies behind it, nor behind what was erased just before it.
+  t.places[i] = kEmpty;
+  for (i = (i - 1) & mask; t.places[i] == kErased; i = (i - 1) & mask) {
+    t.places[i] = kEmpty;
+    --t.erased;
+  }
 }
 
-void IdIndex::grow(Table& t) {
+void IdIndex::rebuild(Table& t) {
   std::vector<Place> old = std::move(t.places);
-  t.places.assign(old.empty() ? 16 : old.size() * 2, kEmpty);
+  const bool full = t.used * 2 >= old.size();
+  t.places.assign(old.empty() ? 16 : full ? old.size() * 2 : old.size(), kEmpty);
+  t.erased = 0;
   const std::uint32_t mask = static_cast<std::uint32_t>(t.places.size() - 1);
   for (std::size_t at = 0; at < old.size(); ++at) {
     // Every hash needs its entry, each in another cache line: have the next ones on their way.
-    if (at + 16 < old.size() && old[at + 16] != kEmpty) __builtin_prefetch(&slab_[slot_of(old[at + 16])]);
+    if (at + 16 < old.size() && holds_slot(old[at + 16])) __builtin_prefetch(&slab_[slot_of(old[at + 16])]);
     const Place place = old[at];
-    if (place == kEmpty) continue;
+    if (!holds_slot(place)) continue;
     std::uint32_t i = home(t, hash(slab_[slot_of(place)].id));
     while (t.places[i] != kEmpty) i = (i + 1) & mask;
     t.places[i] = place;

@@ -31,17 +31,22 @@ class IdIndex {
   // entry that is not the one.
   using Place = std::uint32_t;
   static constexpr Place kEmpty = 0xffff'ffff;
+  static constexpr Place kErased = 0xffff'fffe;  // Something was here, and others may lie behind it.
   static constexpr unsigned kTableBits = 10;
   static constexpr unsigned kSlotBits = 28;
 
   struct Table {
     std::vector<Place> places;
-    std::uint32_t used = 0;
+    std::uint32_t used = 0;    // With a slot.
+    std::uint32_t erased = 0;  // kErased.
   };
 
   static std::uint64_t hash(const JobId& id);
   static Place place_of(std::uint64_t hash, Slot slot) {
     return static_cast<Place>((hash >> 32 & 0xf) << kSlotBits) | slot;
+  }
+  static bool is_tagged(Place place, Place tag) {
+    return holds_slot(place) && (place & ~((1u << kSlotBits) - 1)) == tag;
   }
   static Slot slot_of(Place place) { return place & ((1u << kSlotBits) - 1); }
   static std::uint32_t home(const Table& table, std::uint64_t hash) {
@@ -49,7 +54,9 @@ class IdIndex {
   }
   const Table& table(std::uint64_t hash) const { return tables_[hash >> (64 - kTableBits)]; }
   Table& table(std::uint64_t hash) { return tables_[hash >> (64 - kTableBits)]; }
-  void grow(Table& table);
+  static bool holds_slot(Place place) { return place < kErased; }
+  // Lays the table out anew, with room for more if it is full and without what was erased.
+  void rebuild(Table& table);
 
   const Slab& slab_;
   std::array<Table, 1u << kTableBits> tables_;

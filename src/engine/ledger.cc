@@ -360,6 +360,10 @@ Result<bool> Ledger::tidy() {
       snapshot_.reset();
       // A snapshot only saves time: without room for it the journal is kept whole.
       if (complete.error().code != ErrorCode::kDiskFull) return complete.error();
+      // What there is of it must not take the last room from whoever wants to settle.
+      if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) {
+        return removed.error();
+      }
       tidy_wanted_ = false;
       return false;
     }
@@ -422,6 +426,10 @@ std::optional<std::int64_t> Ledger::next_wake_us() const {
 }
 
 Status Ledger::make_room(std::size_t bytes, bool may_use_reserve) {
+  // The room that was set aside for settling is not for new jobs, also while it is given back bit by bit.
+  if (!may_use_reserve && !reserve_there_) {
+    return Error{ErrorCode::kDiskFull, options_.directory + ": the disk is full; what is left is kept for settling jobs"};
+  }
   Status roomy = journal_->reserve(bytes);
   if (roomy || roomy.error().code != ErrorCode::kDiskFull) return roomy;
   disk_full_ = true;
@@ -435,7 +443,9 @@ Status Ledger::make_room(std::size_t bytes, bool may_use_reserve) {
 Status Ledger::keep_reserve() {
   auto file = disk_.open(reserve_path(options_.directory), platform::OpenMode::kCreate);
   if (!file) return file.error();
-  if (Status taken = (*file)->allocate(0, options_.reserve_bytes); !taken) {
+  // Where the file system cannot promise space there is nothing to keep, and that is no reason to refuse jobs.
+  if (Status taken = (*file)->allocate(0, options_.reserve_bytes);
+      !taken && taken.error().code != ErrorCode::kUnsupported) {
     (void)disk_.remove(reserve_path(options_.directory));
     return taken;
   }

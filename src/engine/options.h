@@ -28,7 +28,7 @@ struct EngineOptions {
 
   std::uint64_t max_jobs = 200'000'000;         // Beyond it enqueue is refused. Each costs at most 64 bytes of memory.
   std::uint64_t inbox_bytes = 64ull << 20;      // Enqueues waiting for the engine; beyond it they are refused.
-  std::uint64_t warm_bytes = 32ull << 20;       // Ready jobs kept whole in memory; others are read back.
+  std::uint64_t warm_bytes = 64ull << 20;       // Ready jobs kept whole in memory; others are read back.
   std::uint64_t reserve_bytes = 16ull << 20;    // Kept free for settling when the disk is full.
   std::uint64_t segment_bytes = 64ull << 20;
   std::uint64_t snapshot_bytes = 256ull << 20;  // A snapshot is due when the journal has grown by so much, or more.

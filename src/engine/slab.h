@@ -14,7 +14,7 @@ namespace bide::engine {
 class Slab {
  public:
   static constexpr unsigned kChunkBits = 16;
-  static constexpr Slot kMaxSlots = 1u << 28;  // The id index keeps four bits of each slot number for itself.
+  static constexpr Slot kMaxSlots = (1u << 28) - 2;  // The id index keeps four bits and two values for itself.
 
   Entry& operator[](Slot slot) { return chunks_[slot >> kChunkBits][slot & kChunkMask]; }
   const Entry& operator[](Slot slot) const { return chunks_[slot >> kChunkBits][slot & kChunkMask]; }

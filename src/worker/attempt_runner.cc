@@ -55,7 +55,8 @@ AttemptRunner::AttemptRunner(const Setup& setup)
 
 Settlement AttemptRunner::run(Attempt& attempt) {
   const Lease& lease = attempt.lease();
-  const auto found = handlers_.find(lease.job.kind);
+  auto found = handlers_.find(lease.job.kind);
+  if (found == handlers_.end()) found = handlers_.find("*");
   if (found == handlers_.end()) return unknown_kind(attempt);
 
   Context context(lease, attempt);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -43,13 +44,13 @@ TEST(WorkerStop, UnderLoadTheRestIsReturnedUncharged) {
 }
 
 TEST(WorkerStop, AHandlerThatDoesNotFinishInTimeIsReturnedUncharged) {
-  Gate never;
+  const auto never = std::make_shared<Gate>();  // Its thread may end after the test.
   Notes running;
   {
     Bench bench({.concurrency = 1, .grace = 50ms});
-    bench.worker.handle("stuck", [&] {
+    bench.worker.handle("stuck", [&running, never] {
       running.add("stuck");
-      never.wait();
+      never->wait();
     });
     bench.broker->give("stuck");
     ASSERT_TRUE(bench.worker.start());
@@ -59,7 +60,7 @@ TEST(WorkerStop, AHandlerThatDoesNotFinishInTimeIsReturnedUncharged) {
     const Outcome outcome = bench.broker->settled()[0].outcome;
     EXPECT_EQ(std::get<Returned>(outcome).note, "worker tester stopped before it was done");
   }
-  never.open();
+  never->open();
 }
 
 TEST(WorkerStop, AHandlerThatThrowsBecauseItWasAskedToStopIsReturnedUncharged) {

@@ -209,7 +209,13 @@ void World::close(const Moment& moment) {
   for (const auto& [tag, job] : jobs_) {
     if (job->phase == Phase::kRunning && !job->outlives_process) tags.push_back(tag);
   }
-  for (const std::uint64_t tag : tags) give_back(tag, {}, moment, false);
+  for (const std::uint64_t tag : tags) {
+    if (find(tag)->cancel_requested) {
+      remove(tag);
+    } else {
+      give_back(tag, {}, moment, false);
+    }
+  }
 }
 
 void World::reopen(const platform::Instant& instant, std::int64_t lowest_offset_us, std::uint32_t max_crashes) {

@@ -1,0 +1,55 @@
+#include "brokers/open_broker.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/temporary_directory.h"
+
+namespace bide::brokers {
+namespace {
+
+Error error_of(std::string_view url) {
+  const auto opened = open_broker(url);
+  EXPECT_FALSE(opened) << url;
+  return opened ? Error{ErrorCode::kIoError, "opened"} : opened.error();
+}
+
+TEST(OpenBroker, OpensTheEngineInTheDirectoryOfTheUrl) {
+  support::TemporaryDirectory directory;
+  const auto opened = open_broker("bide:" + directory.path() + "/data?durability=os&result_retention=5m&max_jobs=10");
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_NE(opened->broker, nullptr);
+  EXPECT_NE(opened->inspector, nullptr);
+}
+
+TEST(OpenBroker, AnUnknownSchemeIsAnsweredWithTheKnownOnes) {
+  const Error error = error_of("ampq://host/");
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.message,
+            "unknown scheme 'ampq' in the broker's URL; known are bide, amqp, amqps, redis, rediss, postgres, mysql, "
+            "http, https; did you mean 'amqp'?");
+}
+
+TEST(OpenBroker, WithoutASchemeAnExampleIsGiven) {
+  EXPECT_NE(error_of("./data").message.find("such as bide:./data"), std::string::npos);
+}
+
+TEST(OpenBroker, ABrokerThatIsNotBuiltInSaysSoWithoutRepeatingThePassword) {
+  const Error error = error_of("amqp://user:secret@host/");
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_EQ(error.message, "amqp: this broker is not built in yet; built in is bide:DIRECTORY");
+}
+
+TEST(OpenBroker, MistakesInSettingsAreNamed) {
+  EXPECT_NE(error_of("bide:").message.find("names no directory"), std::string::npos);
+  EXPECT_NE(error_of("bide:x?durabilty=os").message.find("did you mean 'durability'?"), std::string::npos);
+  EXPECT_EQ(error_of("bide:x?durability=maybe").message,
+            "durability: invalid durability 'maybe'; allowed is fsync, os or none");
+  EXPECT_NE(error_of("bide:x?max_jobs=many").message.find("max_jobs: invalid number 'many'"), std::string::npos);
+  EXPECT_NE(error_of("bide:x?result_retention=5").message.find("result_retention: "), std::string::npos);
+  EXPECT_NE(error_of("bide:x%zz").message.find("%"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bide::brokers

@@ -1,0 +1,151 @@
+// bide job: looking at single jobs and putting them right.
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "cli/ask.h"
+#include "cli/command_groups.h"
+#include "cli/job_selection.h"
+#include "cli/job_text.h"
+#include "cli/open_store.h"
+#include "cli/statuses.h"
+#include "cli/waiting.h"
+
+namespace bide::cli {
+
+namespace {
+
+constexpr Argument kIdArgument = {"ID", "of the job"};
+constexpr Argument kIdsArgument = {"ID", "of the job; several are fine", false, true};
+
+int list(const Invocation& call) {
+  JobFilter filter = filter_of(call);
+  for (const std::string& state : call.values("--state")) filter.states.push_back(parse_state(state));
+  const auto limit = static_cast<std::size_t>(call.number(kLimitFlag.name, 50, 1, 1000));
+  Client client = open_client(call, Missing::kRefuse);
+  const JobPage page = ask<JobPage>([&](auto done) {
+    client.inspector().list(filter, call.value_or("--cursor", ""), limit, std::move(done));
+  });
+  if (call.json()) {
+    JsonArray jobs;
+    for (const JobInfo& info : page.jobs) jobs.add(to_json(info));
+    JsonObject json;
+    json.add("jobs", jobs);
+    if (page.next.empty()) {
+      json.add_null("next");
+    } else {
+      json.add("next", page.next);
+    }
+    std::puts(json.text().c_str());
+    return kOk;
+  }
+  if (page.jobs.empty()) {
+    std::puts("no jobs match");
+    return kOk;
+  }
+  std::fputs(job_table(page.jobs, now()).c_str(), stdout);
+  if (!page.next.empty()) std::printf("\nthere are more: --cursor %s\n", page.next.c_str());
+  return kOk;
+}
+
+int show(const Invocation& call) {
+  const JobId id = call.job_id(0);
+  Client client = open_client(call, Missing::kRefuse);
+  const JobInfo info = take(client.find(id));
+  std::fputs(call.json() ? (to_json(info).text() + "\n").c_str() : job_page(info, now()).c_str(), stdout);
+  return kOk;
+}
+
+int explain(const Invocation& call) {
+  const JobId id = call.job_id(0);
+  Client client = open_client(call, Missing::kRefuse);
+  const Explanation why = ask<Explanation>([&](auto done) { client.inspector().explain(id, std::move(done)); });
+  if (call.json()) {
+    std::puts(JsonObject().add("id", id.to_string()).add("code", why.code).add("text", why.text).text().c_str());
+  } else {
+    std::puts(why.text.c_str());
+  }
+  return kOk;
+}
+
+int wait_for(const Invocation& call) {
+  const JobId id = call.job_id(0);
+  const Milliseconds timeout = timeout_of(call);
+  return wait_and_print(open_client(call, Missing::kRefuse), id, timeout, call.json());
+}
+
+int retry(const Invocation& call) {
+  const std::vector<JobId> ids = call.job_ids();
+  Client client = open_client(call, Missing::kRefuse);
+  const ReplayOptions options{.keep_attempts = call.has("--keep-attempts"), .delay = Milliseconds(0)};
+  return print_statuses(call, "replayed", ids, ask<std::vector<Status>>([&](auto done) {
+                          client.inspector().replay(ids, options, std::move(done));
+                        }));
+}
+
+int cancel(const Invocation& call) {
+  const std::vector<JobId> ids = call.job_ids();
+  Client client = open_client(call, Missing::kRefuse);
+  return print_statuses(call, "cancelled", ids, ask<std::vector<Status>>([&](auto done) {
+                          client.inspector().cancel(ids, std::move(done));
+                        }));
+}
+
+int reschedule(const Invocation& call) {
+  const JobId id = call.job_id(0);
+  if (call.has("--due") == call.has("--delay")) fail_usage("give one of --due and --delay");
+  const auto delay = call.duration("--delay");
+  const Time due = delay ? now() + *delay : *call.time("--due");
+  Client client = open_client(call, Missing::kRefuse);
+  ask<void>([&](auto done) { client.inspector().reschedule(id, due, std::move(done)); });
+  return print_statuses(call, "rescheduled", {id}, {Status{}});
+}
+
+}  // namespace
+
+std::vector<Command> job_commands() {
+  return {
+      {.path = "job list",
+       .summary = "List jobs, next due first; dead and done ones newest first",
+       .flags = {{"--state", "STATE", "scheduled, ready, running, done or dead; may be given several times", true},
+                 kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kLimitFlag,
+                 {"--cursor", "CURSOR", "where the page before ended"}, kUrlFlag, kJsonFlag},
+       .run = list},
+      {.path = "job show",
+       .summary = "Show everything about one job",
+       .arguments = {kIdArgument},
+       .flags = {kUrlFlag, kJsonFlag},
+       .run = show},
+      {.path = "job explain",
+       .summary = "Say the one reason why a job is not running",
+       .arguments = {kIdArgument},
+       .flags = {kUrlFlag, kJsonFlag},
+       .run = explain},
+      {.path = "job wait",
+       .summary = "Wait until a job is done or dead, and print its result",
+       .arguments = {kIdArgument},
+       .flags = {kTimeoutFlag, kUrlFlag, kJsonFlag},
+       .run = wait_for},
+      {.path = "job retry",
+       .summary = "Put dead jobs back, with a fresh budget of attempts",
+       .arguments = {kIdsArgument},
+       .flags = {{"--keep-attempts", "", "keep the old counters: the budget is not fresh"}, kUrlFlag, kJsonFlag},
+       .run = retry},
+      {.path = "job cancel",
+       .summary = "Take jobs out; a running attempt is told to stop",
+       .arguments = {kIdsArgument},
+       .flags = {kUrlFlag, kJsonFlag},
+       .run = cancel},
+      {.path = "job reschedule",
+       .summary = "Give a waiting job another due time",
+       .arguments = {kIdArgument},
+       .flags = {{"--due", "TIME", "the new time: 2026-01-02T03:04:05Z"},
+                 {"--delay", "DURATION", "or so long from now"},
+                 kUrlFlag,
+                 kJsonFlag},
+       .run = reschedule},
+  };
+}
+
+}  // namespace bide::cli

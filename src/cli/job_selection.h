@@ -1,0 +1,31 @@
+// Choosing jobs by flags: --queue, --kind, --error, --since, --until, --limit.
+
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "bide/inspector.h"
+#include "cli/invocation.h"
+
+namespace bide::cli {
+
+inline constexpr Flag kQueueFilter = {"--queue", "NAME", "only of this queue"};
+inline constexpr Flag kKindFilter = {"--kind", "KIND", "only of this kind"};
+inline constexpr Flag kErrorFilter = {"--error", "TEXT", "only those whose newest error contains this"};
+inline constexpr Flag kSinceFilter = {"--since", "TIME", "from this time on; or a duration back from now, such as 2h"};
+inline constexpr Flag kUntilFilter = {"--until", "TIME", "up to this time; or a duration back from now"};
+inline constexpr Flag kLimitFlag = {"--limit", "N", "at most so many"};
+inline constexpr Flag kYesFlag = {"--yes", "", "do not ask"};
+inline constexpr Flag kDryRunFlag = {"--dry-run", "", "only say what would be done"};
+
+JobFilter filter_of(const Invocation& call);
+bool has_filter(const Invocation& call);
+
+// Every job that matches, up to `most`, page by page.
+std::vector<JobInfo> list_all(Inspector& inspector, const JobFilter& filter, std::size_t most);
+
+// Asks on a terminal; elsewhere --yes is needed. Throws Failure when the answer is no.
+void confirm(const Invocation& call, const std::string& what);
+
+}  // namespace bide::cli
