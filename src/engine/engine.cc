@@ -70,18 +70,17 @@ Status check(const SubscribeOptions& options) {
 Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
   if (options.disk == nullptr) options.disk = &platform::real_disk();
   if (options.clock == nullptr) options.clock = &platform::real_clock();
-  if (options.random == nullptr) {
-    thread_local platform::SystemRandom random;
-    options.random = &random;
-  }
+  auto random = std::make_unique<platform::SystemRandom>();
+  if (options.random == nullptr) options.random = random.get();
   if (!options.on_fatal) options.on_fatal = exit_on_failure;
   auto ledger = Ledger::open(options);
   if (!ledger) return ledger.error();
-  return std::unique_ptr<Engine>(new Engine(std::move(options), std::move(*ledger)));
+  return std::unique_ptr<Engine>(new Engine(std::move(options), std::move(random), std::move(*ledger)));
 }
 
-Engine::Engine(EngineOptions options, std::unique_ptr<Ledger> ledger)
+Engine::Engine(EngineOptions options, std::unique_ptr<platform::Random> random, std::unique_ptr<Ledger> ledger)
     : options_(std::move(options)),
+      random_(std::move(random)),
       virtual_time_(options_.clock != &platform::real_clock()),
       open_report_(ledger->open_report()),
       ledger_(std::move(ledger)),
@@ -253,6 +252,11 @@ void Engine::settle(std::vector<Settlement> settlements, Completion<std::vector<
   submit<std::vector<Status>>(std::move(done), [settlements = std::move(settlements)](Ledger& ledger) mutable {
     return ledger.settle(std::move(settlements));
   });
+}
+
+void Engine::end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done) {
+  submit<void>(std::move(done),
+               [leases = std::move(leases), how](Ledger& ledger) { return ledger.end_leases(leases, how); });
 }
 
 Pressure Engine::pressure() const {

@@ -46,6 +46,9 @@ class Engine : public Broker, public Inspector {
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;
 
+  // For whoever gives leases to other processes: the worker of these is gone, in order or not.
+  void end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done);
+
   // What opening found.
   const OpenReport& open_report() const { return open_report_; }
   // Blocks until everything that is due by the clock has been handed out to whoever has credit. With a clock that tests
@@ -61,7 +64,7 @@ class Engine : public Broker, public Inspector {
   DiskUse disk_use();
 
  private:
-  Engine(EngineOptions options, std::unique_ptr<Ledger> ledger);
+  Engine(EngineOptions options, std::unique_ptr<platform::Random> random, std::unique_ptr<Ledger> ledger);
   template <class T, class Run>
   void submit(Completion<T> done, Run run, std::uint64_t bytes = 0);
   void run();
@@ -70,6 +73,7 @@ class Engine : public Broker, public Inspector {
   std::optional<std::chrono::microseconds> time_to_sleep() const;
 
   EngineOptions options_;
+  const std::unique_ptr<platform::Random> random_;
   const bool virtual_time_;
   OpenReport open_report_;
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();

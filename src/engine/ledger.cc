@@ -134,11 +134,39 @@ Status Ledger::charge_crashes() {
     const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
                                                      "the process died during this attempt", random_.next(),
                                                      options_.max_crashes);
-    if (Status roomy = make_room(8192, true); !roomy) return roomy;
+    if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
     if (Status ended = end_attempt(slot, outcome, EndedBy::kLedger); !ended) return ended;
   }
   duplicate_starts_.crashed += crashed.size();
   open_report_.crashed_attempts = crashed.size();
+  return {};
+}
+
+Status Ledger::end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how) {
+  needs_sync_ = true;
+  for (const LeaseRef& lease : leases) {
+    const Slot slot = state_.find(lease.id);
+    if (slot == kNoSlot || state_[slot].entry_state() != EntryState::kRunning) continue;
+    const Running& running = state_.leases()[state_[slot].next];
+    if (running.token != lease.token) continue;
+    if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;  // The rest runs out in time.
+    Status ended;
+    if (running.cancel_requested) {
+      ended = remove(lease.id, journal::RemoveCause::kCancelled);
+    } else if (how == WorkerEnd::kStopped) {
+      ended = give_back(slot, Returned{.note = "the process that ran it was stopped"}, EndedBy::kLedger);
+    } else {
+      auto loaded = load(slot);
+      if (!loaded) return loaded.error();
+      ++duplicate_starts_.crashed;
+      ended = end_attempt(slot,
+                          core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
+                                                   "the process died during this attempt", random_.next(),
+                                                   options_.max_crashes),
+                          EndedBy::kLedger);
+    }
+    if (!ended) return ended;
+  }
   return {};
 }
 
@@ -150,9 +178,14 @@ Status Ledger::follow_clock() {
   if (step_us > kClockStepUs || step_us < -kClockStepUs) {
     // Whole milliseconds, rounded up: nothing may come early by it.
     const std::int64_t step_ms = step_us / 1000 + (step_us > 0 ? 1 : 0);
-    if (Status roomy = make_room(64, true); !roomy) return roomy;
+    if (Status roomy = make_room(64, true); !roomy) {
+      if (roomy.error().code != ErrorCode::kDiskFull) return roomy;
+      now_us_ = elapsed_us_ + clock_offset_us_;  // Followed when there is room; until then elapsed time is right.
+      return {};
+    }
     const journal::ClockStep step{step_ms};
     append(*journal_, step);
+    needs_sync_ = true;  // If it were lost with the power, what waits for a span of time would be early by the step.
     clock_offset_us_ += step_ms * 1000;
     now_us_ = elapsed_us_ + clock_offset_us_;
     if (Status applied = state_.apply(step); !applied) return applied;
@@ -190,7 +223,10 @@ Status Ledger::expire_leases() {
   }
   lease_check_ms_ = std::max(earliest, elapsed_ms + kLeaseCheckMs);
   for (const auto& [slot, fault] : expired) {
-    if (Status roomy = make_room(8192, true); !roomy) return {};  // Later, when there is room.
+    if (Status roomy = make_room(kRoomForChange, true); !roomy) {
+      lease_check_ms_ = elapsed_ms + kReserveRetryMs;  // Later, when there is room.
+      return {};
+    }
     if (state_.leases()[state_[slot].next].cancel_requested) {
       if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed;
       continue;
@@ -295,7 +331,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     SubscribedQueue* from = subscriber.next_queue(state_.queues());
     if (from == nullptr) break;
     // Room for a grant, or for the death of a job that has expired.
-    if (!make_room(8192, true)) break;
+    if (!make_room(kRoomForChange, true)) break;
     const Slot slot = state_.take_ready(from->queue);
     platform::require(slot != kNoSlot, "a queue counts ready jobs that it does not have");
     const Entry& entry = state_[slot];
@@ -428,6 +464,7 @@ std::optional<std::int64_t> Ledger::next_wake_us() const {
 Status Ledger::make_room(std::size_t bytes, bool may_use_reserve) {
   // The room that was set aside for settling is not for new jobs, also while it is given back bit by bit.
   if (!may_use_reserve && !reserve_there_) {
+    disk_full_ = true;
     return Error{ErrorCode::kDiskFull, options_.directory + ": the disk is full; what is left is kept for settling jobs"};
   }
   Status roomy = journal_->reserve(bytes);

@@ -27,6 +27,9 @@
 
 namespace bide::engine {
 
+// More than any record about a job takes, other than the job itself: its errors, and what is around them.
+inline constexpr std::size_t kRoomForChange = Limits::kHistory * (Limits::kErrorBytes + 64) + 4096;
+
 struct Delivery {
   std::uint32_t subscription = 0;
   LeaseSink sink;
@@ -46,6 +49,9 @@ struct DuplicateStarts {
   std::uint64_t timed_out = 0;
   std::uint64_t crashed = 0;
 };
+
+// How a worker in another process came to its end.
+enum class WorkerEnd { kStopped, kCrashed };
 
 class Ledger {
  public:
@@ -78,6 +84,8 @@ class Ledger {
   void set_credit(std::uint32_t subscription, int credit);
   std::vector<Extended> extend(const std::vector<LeaseRef>& leases);
   std::vector<Status> settle(std::vector<Settlement> settlements);
+  // Their worker is gone: returned uncharged, or charged with a crash. Leases that are lost already are passed over.
+  Status end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how);
 
   // --- Looking around and putting right.
   std::vector<QueueInfo> queues() const;

@@ -228,7 +228,7 @@ Status Ledger::settle_one(Settlement& settlement) {
     if (!before) return before.error();
     return *before ? Status() : lease_lost(lease.id);
   }
-  std::size_t room = 16 * 1024;
+  std::size_t room = kRoomForChange;
   for (const Job& effect : settlement.effects) {
     if (Status valid = core::validate(effect, Time(Milliseconds(now_ms()))); !valid) {
       return Error{valid.error().code, "an effect of job " + lease.id.to_string() + ": " + valid.error().message};
@@ -254,21 +254,27 @@ Status Ledger::settle_one(Settlement& settlement) {
   }
   if (Status roomy = make_room(room, true); !roomy) return roomy;
 
-  // From here on nothing is refused: effects and outcome go into the same batch, which is all or nothing. Effects are
-  // not held to max_jobs, since the outcome cannot wait; there are never more of them than there are leases.
+  // Outcome and effects go into the same batch, which is all or nothing. The outcome comes first: what it needs may be
+  // unreadable, and then nothing has happened; and an effect may take over the unique key of a job that is done.
+  const auto end = [&]() -> Status {
+    const bool cancelled = state_.leases()[state_[slot].next].cancel_requested;
+    if (auto* done = std::get_if<Done>(&settlement.outcome)) return append_done(slot, *done);
+    if (cancelled && !std::holds_alternative<Dead>(settlement.outcome)) {
+      return remove(lease.id, journal::RemoveCause::kCancelled);
+    }
+    const auto* returned = std::get_if<Returned>(&settlement.outcome);
+    if (returned != nullptr) return give_back(slot, *returned, EndedBy::kSettle);
+    return end_attempt(slot, settlement.outcome, EndedBy::kSettle);
+  };
+  if (Status ended = end(); !ended) return ended;
+  // Effects are not held to max_jobs, since the outcome cannot wait; there are never more of them than there are leases.
   for (Job& effect : settlement.effects) {
     // One that is there already, by its id or its unique key, need not be made.
     const bool there = (!effect.id.is_nil() && state_.find(effect.id) != kNoSlot) ||
                        (!effect.unique_key.empty() && state_.unique_keys().holder(effect.unique_key) != kNoSlot);
     if (!there) accept(effect);
   }
-  const bool cancelled = state_.leases()[state_[slot].next].cancel_requested;
-  if (auto* done = std::get_if<Done>(&settlement.outcome)) return append_done(slot, *done);
-  if (cancelled && !std::holds_alternative<Dead>(settlement.outcome)) {
-    return remove(lease.id, journal::RemoveCause::kCancelled);
-  }
-  if (const auto* returned = std::get_if<Returned>(&settlement.outcome)) return give_back(slot, *returned, EndedBy::kSettle);
-  return end_attempt(slot, settlement.outcome, EndedBy::kSettle);
+  return {};
 }
 
 // The record that ended the lease with this token is the last that happened to the job.
@@ -442,7 +448,7 @@ Status Ledger::reschedule(const JobId& id, Time due) {
   if (due - Time(Milliseconds(now_ms())) > Limits::kDelay) {
     return Error{ErrorCode::kInvalidArgument, "due: too far away; at most 100 years from now"};
   }
-  if (Status roomy = make_room(16 * 1024, true); !roomy) return roomy;
+  if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
   auto past = load_past(slot);
   if (!past) return past.error();
   warm_.drop(slot);
@@ -466,7 +472,7 @@ std::vector<Status> Ledger::replay(const std::vector<JobId>& ids, const ReplayOp
     if (slot == kNoSlot) return no_such_job(id);
     const EntryState state = state_[slot].entry_state();
     if (state != EntryState::kDead) return wrong_state(id, state, "dead");
-    if (Status roomy = make_room(16 * 1024, true); !roomy) return roomy;
+    if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
     auto loaded = load(slot);
     if (!loaded) return loaded.error();
     const std::string& key = loaded->job.unique_key;

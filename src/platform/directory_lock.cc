@@ -23,6 +23,22 @@ class FileLock final : public DirectoryLock {
   const Descriptor descriptor_;
 };
 
+class SharedLock final : public DirectoryLock {
+ public:
+  explicit SharedLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  const Descriptor descriptor_;
+};
+
+int lock_file(int descriptor, int how) {
+  int outcome = 0;
+  do {
+    outcome = ::flock(descriptor, how | LOCK_NB);
+  } while (outcome != 0 && errno == EINTR);
+  return outcome;
+}
+
 std::string read_pid(int descriptor) {
   char text[32];
   const auto size = ::pread(descriptor, text, sizeof text, 0);
@@ -43,10 +59,7 @@ Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directo
   auto descriptor = Descriptor::open(path, O_RDWR | O_CREAT, 0640);
   if (!descriptor.valid()) return system_error(errno, "open", path);
 
-  int outcome = 0;
-  do {
-    outcome = ::flock(descriptor.get(), LOCK_EX | LOCK_NB);
-  } while (outcome != 0 && errno == EINTR);
+  const int outcome = lock_file(descriptor.get(), LOCK_EX);
   if (outcome != 0 && errno == EWOULDBLOCK) return directory_busy(directory, read_pid(descriptor.get()));
   if (outcome != 0) return system_error(errno, "lock", path);
 
@@ -55,6 +68,17 @@ Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directo
   [[maybe_unused]] const int cut = ::ftruncate(descriptor.get(), 0);
   [[maybe_unused]] const auto written = ::pwrite(descriptor.get(), pid.data(), pid.size(), 0);
   return std::unique_ptr<DirectoryLock>(std::make_unique<FileLock>(std::move(descriptor)));
+}
+
+Result<std::unique_ptr<DirectoryLock>> share_directory(const std::string& directory) {
+  const std::string path = directory + "/" + kLockFileName;
+  auto descriptor = Descriptor::open(path, O_RDONLY);
+  if (!descriptor.valid() && errno == ENOENT) return std::unique_ptr<DirectoryLock>();
+  if (!descriptor.valid()) return system_error(errno, "open", path);
+  const int outcome = lock_file(descriptor.get(), LOCK_SH);
+  if (outcome != 0 && errno == EWOULDBLOCK) return directory_busy(directory, read_pid(descriptor.get()));
+  if (outcome != 0) return system_error(errno, "lock", path);
+  return std::unique_ptr<DirectoryLock>(std::make_unique<SharedLock>(std::move(descriptor)));
 }
 
 }  // namespace bide::platform

@@ -21,4 +21,8 @@ Error directory_busy(const std::string& directory, const std::string& pid);
 // kBusy; kNotFound when there is no such directory; kPermissionDenied when it cannot be written to.
 Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory);
 
+// For readers of a store that nobody has open: keeps owners out while it is held, and writes nothing. Readers do not mind
+// one another. Null when there is no lock file, so nobody ever had it open. kBusy.
+Result<std::unique_ptr<DirectoryLock>> share_directory(const std::string& directory);
+
 }  // namespace bide::platform

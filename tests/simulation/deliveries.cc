@@ -85,9 +85,7 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
 
   expect(lease.token > last_token_, name + ": its token does not increase");
   last_token_ = lease.token;
-  std::uint64_t& last = last_tokens_[lease.job.id];
-  expect(lease.token > last, name + ": its token is not greater than that of an earlier lease");
-  last = lease.token;
+  expect(tokens_.insert(lease.token).second, name + ": its token was given before");
   expect(lease.attempt == job->attempts + 1, name + ": delivered as attempt " + std::to_string(lease.attempt) +
                                                  " after " + std::to_string(job->attempts));
   expect(lease.counts == job->counts && lease.history.size() == job->history, name + ": delivered with another past");

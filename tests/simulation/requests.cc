@@ -97,7 +97,13 @@ bool Simulation::may_fail(const Error& error, bool fault_fired) const {
   if (crashed_ || (fault_fired && error.code == ErrorCode::kIoError)) return true;
   if (!full_ || error.code != ErrorCode::kDiskFull) return false;
   // What the reserve is for, it must be there for.
-  return ledger_->journal().end() - full_since_address_ > options_.reserve_bytes / 4;
+  return !reserve_expected_ || ledger_->journal().end() - full_since_address_ > options_.reserve_bytes / 4;
+}
+
+// When it could not be made, because of a fault, there is no room for new jobs until the next try.
+bool Simulation::reserve_is_missing() const {
+  const auto files = disk_.files();
+  return std::find(files.begin(), files.end(), "/store/reserve") == files.end();
 }
 
 void Simulation::request() {
@@ -170,7 +176,7 @@ void Simulation::request_enqueue() {
       tally_.add(Event::kIdsThereAlready);
     } else if (now_.holder(one.job.unique_key) != nullptr) {
       refused_as(ErrorCode::kAlreadyExists, Event::kJobsRefusedAsHeld);
-    } else if (!result && result.error().code == ErrorCode::kDiskFull && full_) {
+    } else if (!result && result.error().code == ErrorCode::kDiskFull && (full_ || reserve_is_missing())) {
       tally_.add(Event::kDiskFullRefusals);
     } else if (!result && result.error().code == ErrorCode::kOverloaded && stored + i >= options_.max_jobs) {
       continue;
@@ -292,17 +298,6 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
   expect(status.has_value(), "a settle is refused: " + code_of(status));
   if (full_) tally_.add(Event::kSettlesOnAFullDisk);
   if (!effects.empty()) tally_.add(Event::kSettlesWithEffects);
-  for (const NewJob& effect : effects) {
-    const ModelJob* same = effect.job.id.is_nil() ? nullptr : now_.find(effect.job.id);
-    if (same != nullptr && same->phase == Phase::kDone) {
-      // Whether it was forgotten by then shows in what is there now.
-      const engine::Slot slot = ledger_->state().find(same->id);
-      if (slot == kNoSlot || ledger_->state()[slot].entry_state() == engine::EntryState::kDone) continue;
-      same = nullptr;
-    }
-    if (same != nullptr || now_.holder(effect.job.unique_key) != nullptr) continue;
-    now_.accept(effect.job, effect.tag, effect.body, moment_);
-  }
   const std::uint64_t tag = job->tag;
   const bool cancelled = job->cancel_requested;
   if (std::holds_alternative<Done>(settlement.outcome)) {
@@ -320,6 +315,17 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
   } else {
     now_.give_back(tag, std::get<Returned>(settlement.outcome), moment_, true);
     tally_.add(Event::kSettledReturned);
+  }
+  for (const NewJob& effect : effects) {
+    const ModelJob* same = effect.job.id.is_nil() ? nullptr : now_.find(effect.job.id);
+    if (same != nullptr && same->phase == Phase::kDone) {
+      // Whether it was forgotten by then shows in what is there now.
+      const engine::Slot slot = ledger_->state().find(same->id);
+      if (slot == kNoSlot || ledger_->state()[slot].entry_state() == engine::EntryState::kDone) continue;
+      same = nullptr;
+    }
+    if (same != nullptr || now_.holder(effect.job.unique_key) != nullptr) continue;
+    now_.accept(effect.job, effect.tag, effect.body, moment_);
   }
 }
 

@@ -81,6 +81,7 @@ class Simulation {
   bool commit();
   bool tidy();
   bool tidy_to_quiet();
+  void notice_room();
   void move_clocks();
   void step_wall_clock(bool closed);
   void plan_faults();
@@ -112,6 +113,7 @@ class Simulation {
                      const Status& status, bool valid, bool fault_fired);
   const ModelJob* pick_job(const std::function<bool(const ModelJob&)>& wanted);
   bool may_fail(const Error& error, bool fault_fired) const;
+  bool reserve_is_missing() const;
 
   // deliveries.cc
   bool grant();
@@ -167,8 +169,8 @@ class Simulation {
   std::vector<Held> held_;
   std::vector<Held> stale_;    // Leases that should not be good any more, and those of crashed processes.
   std::vector<Held> settled_;  // For settling again.
-  std::map<JobId, std::uint64_t> last_tokens_;
-  std::uint64_t last_token_ = 0;
+  std::set<std::uint64_t> tokens_;   // All that were ever given.
+  std::uint64_t last_token_ = 0;     // Since the power was lost.
   std::map<std::uint32_t, Subscribed> subscribed_;
   std::uint32_t last_subscription_ = 0;
   std::deque<Task> tasks_;
@@ -184,6 +186,8 @@ class Simulation {
   std::uint64_t faults_seen_ = 0;
   bool full_ = false;
   int full_until_ = 0;
+  bool room_again_ = false;
+  bool reserve_expected_ = false;
   std::uint64_t full_since_address_ = 0;
   std::int64_t lowest_offset_us_ = 0;  // Since the store was last open.
   bool in_tidy_ = false;

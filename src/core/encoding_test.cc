@@ -1,4 +1,4 @@
-#include "engine/journal/encoding.h"
+#include "core/encoding.h"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace bide::engine::journal {
+namespace bide::core {
 namespace {
 
 std::string encoded_count(std::uint64_t value) {
@@ -100,4 +100,4 @@ TEST(Encoding, AStringThatClaimsMoreThanThereIsIsRefused) {
 }
 
 }  // namespace
-}  // namespace bide::engine::journal
+}  // namespace bide::core

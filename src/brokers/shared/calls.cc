@@ -1,0 +1,182 @@
+#include "brokers/shared/calls.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+namespace bide::brokers::shared {
+
+namespace {
+
+struct Place {
+  Broker& broker;
+  Inspector& inspector;
+};
+
+std::size_t bytes_of(const JobInfo& info) {
+  std::size_t bytes = 512 + info.job.body.size() + info.result.size() + info.note.size() + info.job.unique_key.size();
+  for (const auto& [name, value] : info.job.headers) bytes += name.size() + value.size() + 8;
+  for (const AttemptError& error : info.history) bytes += error.text.size() + 32;
+  return bytes;
+}
+
+// A page may be shorter than its limit; one that does not fit into a frame must be.
+void list(Inspector& inspector, JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
+  auto shorter = [&inspector, filter, cursor, limit, done = std::move(done)](Result<JobPage> page) {
+    std::size_t bytes = 0;
+    if (page) {
+      for (const JobInfo& info : page->jobs) bytes += bytes_of(info);
+    }
+    if (bytes <= kPieceBytes || limit <= 1) return done(std::move(page));
+    list(inspector, filter, cursor, limit / 2, done);
+  };
+  inspector.list(std::move(filter), std::move(cursor), limit, std::move(shorter));
+}
+
+// Each reads its arguments and, if they are whole, makes the call.
+
+bool enqueue(Place place, Decoder& in, Reply reply) {
+  auto jobs = take<std::vector<Job>>(in);
+  if (!in.done()) return false;
+  place.broker.enqueue(std::move(jobs), replying<std::vector<Result<Enqueued>>>(std::move(reply)));
+  return true;
+}
+
+bool extend(Place place, Decoder& in, Reply reply) {
+  auto leases = take<std::vector<LeaseRef>>(in);
+  if (!in.done()) return false;
+  place.broker.extend(std::move(leases), replying<std::vector<Extended>>(std::move(reply)));
+  return true;
+}
+
+bool settle(Place place, Decoder& in, Reply reply) {
+  auto settlements = take<std::vector<Settlement>>(in);
+  if (!in.done()) return false;
+  place.broker.settle(std::move(settlements), replying<std::vector<Status>>(std::move(reply)));
+  return true;
+}
+
+bool queues(Place place, Decoder& in, Reply reply) {
+  if (!in.done()) return false;
+  place.inspector.queues(replying<std::vector<QueueInfo>>(std::move(reply)));
+  return true;
+}
+
+bool find(Place place, Decoder& in, Reply reply) {
+  const JobId id = in.id();
+  if (!in.done()) return false;
+  place.inspector.find(id, replying<JobInfo>(std::move(reply)));
+  return true;
+}
+
+bool list(Place place, Decoder& in, Reply reply) {
+  auto filter = take<JobFilter>(in);
+  auto cursor = take<std::string>(in);
+  const std::uint64_t limit = take<std::uint64_t>(in);
+  if (!in.done()) return false;
+  list(place.inspector, std::move(filter), std::move(cursor), limit, replying<JobPage>(std::move(reply)));
+  return true;
+}
+
+bool explain(Place place, Decoder& in, Reply reply) {
+  const JobId id = in.id();
+  if (!in.done()) return false;
+  place.inspector.explain(id, replying<Explanation>(std::move(reply)));
+  return true;
+}
+
+bool audit(Place place, Decoder& in, Reply reply) {
+  if (!in.done()) return false;
+  place.inspector.audit(replying<AuditReport>(std::move(reply)));
+  return true;
+}
+
+bool watch(Place place, Decoder& in, Reply reply) {
+  const JobId id = in.id();
+  if (!in.done()) return false;
+  place.inspector.watch(id, replying<JobInfo>(std::move(reply)));
+  return true;
+}
+
+bool cancel(Place place, Decoder& in, Reply reply) {
+  auto ids = take<std::vector<JobId>>(in);
+  if (!in.done()) return false;
+  place.inspector.cancel(std::move(ids), replying<std::vector<Status>>(std::move(reply)));
+  return true;
+}
+
+bool reschedule(Place place, Decoder& in, Reply reply) {
+  const JobId id = in.id();
+  const Time due = take<Time>(in);
+  if (!in.done()) return false;
+  place.inspector.reschedule(id, due, replying<void>(std::move(reply)));
+  return true;
+}
+
+bool replay(Place place, Decoder& in, Reply reply) {
+  auto ids = take<std::vector<JobId>>(in);
+  const auto options = take<ReplayOptions>(in);
+  if (!in.done()) return false;
+  place.inspector.replay(std::move(ids), options, replying<std::vector<Status>>(std::move(reply)));
+  return true;
+}
+
+bool pause(Place place, Decoder& in, Reply reply) {
+  auto queue = take<std::string>(in);
+  const bool paused = take<bool>(in);
+  if (!in.done()) return false;
+  place.inspector.pause(std::move(queue), paused, replying<void>(std::move(reply)));
+  return true;
+}
+
+bool purge(Place place, Decoder& in, Reply reply) {
+  auto queue = take<std::string>(in);
+  if (!in.done()) return false;
+  place.inspector.purge(std::move(queue), replying<std::uint64_t>(std::move(reply)));
+  return true;
+}
+
+struct Call {
+  FrameType type;
+  bool (*carry_out)(Place, Decoder&, Reply);
+  bool repeatable;
+};
+
+constexpr std::array kCalls = {
+    Call{FrameType::kEnqueue, enqueue, false},  // Jobs without an id would be there twice.
+    Call{FrameType::kExtend, extend, true},
+    Call{FrameType::kSettle, settle, true},  // Its tokens see to that.
+    Call{FrameType::kQueues, queues, true},
+    Call{FrameType::kFind, find, true},
+    Call{FrameType::kList, list, true},
+    Call{FrameType::kExplain, explain, true},
+    Call{FrameType::kAudit, audit, true},
+    Call{FrameType::kWatch, watch, true},
+    Call{FrameType::kCancel, cancel, false},
+    Call{FrameType::kReschedule, reschedule, true},
+    Call{FrameType::kReplay, replay, false},
+    Call{FrameType::kPause, pause, true},
+    Call{FrameType::kPurge, purge, false},
+};
+
+const Call* find_call(FrameType type) {
+  const auto* found = std::find_if(kCalls.begin(), kCalls.end(), [type](const Call& call) { return call.type == type; });
+  return found == kCalls.end() ? nullptr : found;
+}
+
+}  // namespace
+
+bool carry_out(FrameType type, std::string_view payload, Broker& broker, Inspector& inspector, Reply reply) {
+  const Call* call = find_call(type);
+  if (call == nullptr) return false;
+  Decoder in(payload);
+  return call->carry_out({broker, inspector}, in, std::move(reply));
+}
+
+bool is_repeatable(FrameType type) {
+  const Call* call = find_call(type);
+  return call != nullptr && call->repeatable;
+}
+
+}  // namespace bide::brokers::shared

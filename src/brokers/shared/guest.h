@@ -1,0 +1,164 @@
+// Guest: a broker and an inspector through the owner of a data directory in another process. One thread.
+//
+// When the owner goes, the guest looks for the next one, which may be this very process. Calls that were not answered
+// are handed on where that is harmless: those that the owner has certainly not begun, and those that may be repeated.
+// The others complete with kUnavailable. Subscriptions are made again; leases stay valid.
+
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "bide/broker.h"
+#include "bide/inspector.h"
+#include "brokers/shared/calls.h"
+#include "brokers/shared/frame.h"
+#include "brokers/shared/greeting.h"
+#include "brokers/shared/outgoing.h"
+#include "brokers/shared/wire.h"
+
+namespace bide::brokers::shared {
+
+// This process has become the owner: here is what to ask from now on.
+struct Successor {
+  Broker* broker = nullptr;
+  Inspector* inspector = nullptr;
+};
+
+// One attempt to find the next owner; an error means: try again in a moment.
+using FindOwner = std::function<Result<std::variant<Greeted, Successor>>()>;
+
+class Guest : public Broker, public Inspector, public std::enable_shared_from_this<Guest> {
+ public:
+  static constexpr Milliseconds kPatience{5'000};  // So long calls wait for an owner.
+
+  static std::shared_ptr<Guest> start(Greeted greeted, FindOwner find_owner, Milliseconds patience = kPatience);
+  ~Guest() override;
+
+  // Waits for the answers to what was asked, returns the leases that this process holds, and says goodbye. To be called
+  // before the end; from then on nothing works any more.
+  void close();
+  // As if the process were killed: without a word.
+  void vanish();
+
+  // Broker.
+  void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
+  Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
+  void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
+  void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  Pressure pressure() const override;
+  Capabilities capabilities() const override;
+
+  // Inspector.
+  void queues(Completion<std::vector<QueueInfo>> done) override;
+  void find(JobId id, Completion<JobInfo> done) override;
+  void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) override;
+  void explain(JobId id, Completion<Explanation> done) override;
+  void audit(Completion<AuditReport> done) override;
+  void watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) override;
+  void reschedule(JobId id, Time due, Completion<void> done) override;
+  void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
+  void pause(std::string queue, bool paused, Completion<void> done) override;
+  void purge(std::string queue, Completion<std::uint64_t> done) override;
+
+  // For calls that go past the guest once there is a successor: leases from before count against the credit of their
+  // subscription until their end is seen here.
+  Completion<std::vector<Extended>> noting(const std::vector<LeaseRef>& leases, Completion<std::vector<Extended>> done);
+  Completion<std::vector<Status>> noting(const std::vector<Settlement>& settlements,
+                                         Completion<std::vector<Status>> done);
+
+ private:
+  class Handle;
+  using Handler = std::function<void(Result<std::string_view>)>;  // Given the payload of the answer.
+
+  struct Call {
+    FrameType type = FrameType::kAnswer;
+    SharedFrame frame;
+    Handler handler;
+    std::int64_t since_ms = 0;
+    bool sent = false;  // Some of it may have reached the owner.
+  };
+  struct Subscribed {
+    SubscribeOptions options;
+    std::shared_ptr<const LeaseSink> sink;
+    int credit = 0;
+    int carried = 0;           // Leases of earlier owners, not settled yet.
+    bool established = false;  // An owner has accepted it.
+    bool ended = false;
+    std::unique_ptr<Subscription> inner;  // Of the successor.
+
+    int rest() const { return credit > carried ? credit - carried : 0; }
+  };
+  struct Held {
+    JobId id;
+    std::uint64_t subscription = 0;
+    bool carried = false;
+  };
+  enum class State { kConnected, kSeeking, kSucceeded, kClosed };
+
+  Guest(Greeted greeted, FindOwner find_owner, Milliseconds patience);
+
+  template <class T, class Fill>
+  void ask(FrameType type, Completion<T> done, Fill fill);
+  void submit(FrameType type, std::uint64_t number, std::string frame, Handler handler);
+  void hand_to_successor(const Call& call);
+  void say(std::string frame);  // With the lock held: no answer is expected.
+  void wake();                  // With the lock held.
+  void set_credit(std::uint64_t number, int credit);
+  void unsubscribe(std::uint64_t number);
+  void release(const std::vector<std::uint64_t>& tokens);
+
+  // Of the guest's thread.
+  void run();
+  void exchange();
+  bool receive();
+  bool take_frame(const Frame& frame);
+  void take_leases(std::uint64_t number, std::vector<Lease> leases);
+  void lose_owner();
+  void seek_owner();
+  void join(Greeted greeted);
+  void succeed(Successor successor);
+  void expire_calls(const std::string& why);
+  void finish();
+
+  const FindOwner find_owner_;
+  const Milliseconds patience_;
+  platform::Waker waker_;
+
+  // Of the guest's thread.
+  platform::LocalSocket socket_;
+  FrameReader incoming_;
+  Outgoing outgoing_;
+  bool deaf_ = false;     // The owner takes nothing any more, though it may have sent something.
+  bool goodbye_ = false;  // The owner has said so.
+  std::int64_t closing_since_ms_ = 0;
+
+  mutable std::mutex mutex_;  // Guards everything below.
+  State state_ = State::kConnected;
+  bool closing_ = false;
+  bool vanishing_ = false;
+  bool asleep_ = false;
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint64_t, Call> calls_;  // Not answered yet, in order.
+  std::size_t unanswered_bytes_ = 0;
+  std::vector<std::pair<std::uint64_t, SharedFrame>> unsent_;  // By call; 0 for what has no answer.
+  std::map<std::uint64_t, Subscribed> subscriptions_;
+  std::unordered_map<std::uint64_t, Held> held_;  // By token.
+  Capabilities capabilities_;
+  Pressure pressure_;
+  Successor successor_;
+
+  std::thread thread_;
+};
+
+}  // namespace bide::brokers::shared

@@ -1,0 +1,446 @@
+#include "brokers/shared/host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/clock.h"
+
+namespace bide::brokers::shared {
+
+namespace {
+
+constexpr std::size_t kReadBytes = 256 << 10;
+constexpr std::size_t kLeaseFrameBytes = 1 << 20;
+constexpr Milliseconds kTick{250};
+constexpr std::int64_t kAnswerAtMostMs = 10'000;
+constexpr std::int64_t kFlushAtMostMs = 1'000;
+constexpr std::int64_t kFullAtMostMs = 1'000;
+
+std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
+
+Error too_many(const char* what) {
+  return {ErrorCode::kOverloaded, std::string("this process has too many ") + what + " with the owner of the data"};
+}
+
+std::size_t bytes_of(const Lease& lease) {
+  std::size_t bytes = 512 + lease.job.body.size();
+  for (const auto& [name, value] : lease.job.headers) bytes += name.size() + value.size();
+  return bytes;
+}
+
+bool same(const Pressure& a, const Pressure& b) {
+  return a.level == b.level && a.reason == b.reason && a.retry_after == b.retry_after;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Host>> Host::open(const std::string& directory, engine::Engine& engine, HostLimits limits) {
+  auto listener = platform::LocalListener::listen(directory, kSocketName);
+  if (!listener) return listener.error();
+  return std::unique_ptr<Host>(new Host(std::move(*listener), engine, limits));
+}
+
+Host::Host(platform::LocalListener listener, engine::Engine& engine, HostLimits limits)
+    : limits_(limits),
+      engine_(engine),
+      listener_(std::make_unique<platform::LocalListener>(std::move(listener))),
+      thread_([this] { run(); }) {}
+
+Host::~Host() {
+  closing_ = true;
+  mailbox_->post([] {});
+  thread_.join();
+}
+
+template <class Work>
+void Host::post_for(std::uint64_t visitor, Work work) {
+  mailbox_->post([this, visitor, work = std::move(work)] {
+    const auto found = visitors_.find(visitor);
+    if (found != visitors_.end()) work(*found->second);
+  });
+}
+
+void Host::run() {
+  while (true) {
+    wait();
+    for (const Mailbox::Letter& letter : mailbox_->take()) letter();
+    if (phase_ == Phase::kServing) {
+      let_in();
+      for (auto& [number, visitor] : visitors_) serve(*visitor);
+      tell_pressure();
+    }
+    for (auto& [number, visitor] : visitors_) {
+      if (visitor->outgoing.empty() || visitor->deaf) continue;
+      const Outgoing::Sent sent = visitor->outgoing.send_to(visitor->socket);
+      // Not its end yet: what it has sent before may still be there to read.
+      if (sent == Outgoing::Sent::kClosed) visitor->deaf = true;
+      if (visitor->deaf) visitor->outgoing.clear();
+      if (sent == Outgoing::Sent::kSome || visitor->outgoing.empty()) visitor->progress_ms = now_ms();
+    }
+    watch_the_clock();
+    for (auto at = visitors_.begin(); at != visitors_.end();) {
+      if (at->second->ended()) {
+        end(*at->second);
+        at = visitors_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+    if (closing_) {
+      close_in_order();
+      if (phase_ == Phase::kFlushing && visitors_.empty()) break;
+    }
+  }
+  listener_.reset();
+  mailbox_->close();
+}
+
+void Host::wait() {
+  std::vector<platform::Readiness> waited;
+  waited.push_back({mailbox_->descriptor(), true, false});
+  waited.push_back({listener_->descriptor(), phase_ == Phase::kServing && !crowded_, false});
+  bool ticking = crowded_ || closing_;
+  for (const auto& [number, visitor] : visitors_) {
+    const bool heard = phase_ == Phase::kServing && visitor->calls < limits_.calls &&
+                       visitor->outgoing.bytes() < limits_.backlog_bytes && visitor->state != VisitorState::kLeaving;
+    waited.push_back({visitor->socket.descriptor(), heard, !visitor->outgoing.empty()});
+    ticking = ticking || !visitor->outgoing.empty() || visitor->state == VisitorState::kGreeting ||
+              visitor->pressure.level != Pressure::Level::kOk;
+  }
+  platform::wait_ready(waited, ticking ? std::optional(kTick) : std::nullopt);
+  std::size_t at = 2;
+  for (auto& [number, visitor] : visitors_) visitor->readable = waited[at++].read;
+}
+
+void Host::let_in() {
+  crowded_ = visitors_.size() >= limits_.guests;
+  while (!crowded_) {
+    auto accepted = listener_->accept();
+    if (!accepted) {
+      crowded_ = true;  // No descriptors left: looked at again with the next tick.
+      return;
+    }
+    if (!*accepted) return;
+    if (!(*accepted)->is_trusted()) continue;
+    const std::uint64_t number = ++last_visitor_;
+    visitors_.emplace(number, std::make_unique<Visitor>(number, std::move(**accepted), now_ms()));
+    crowded_ = visitors_.size() >= limits_.guests;
+  }
+}
+
+// Reads what it has sent and does what that asks for, as far as it may have more.
+void Host::serve(Visitor& visitor) {
+  while (!visitor.ended() && visitor.state != VisitorState::kLeaving && visitor.calls < limits_.calls &&
+         visitor.outgoing.bytes() < limits_.backlog_bytes) {
+    Frame frame;
+    const FrameReader::Next next = visitor.incoming.next(frame);
+    if (next == FrameReader::Next::kFrame) {
+      const bool understood =
+          visitor.state == VisitorState::kGreeting ? greet(visitor, frame) : take_frame(visitor, frame);
+      if (!understood) visitor.state = VisitorState::kCutOff;
+      continue;
+    }
+    if (next == FrameReader::Next::kTooLong) {
+      visitor.state = VisitorState::kCutOff;
+      return;
+    }
+    if (!std::exchange(visitor.readable, false)) return;  // Once in a round: the others want their turn too.
+    const platform::Transfer transfer = visitor.socket.receive(visitor.incoming.room(kReadBytes), kReadBytes);
+    if (transfer.closed) {
+      visitor.state = visitor.state == VisitorState::kGreeting ? VisitorState::kCutOff : VisitorState::kCrashed;
+      return;
+    }
+    visitor.incoming.filled(transfer.bytes);
+  }
+}
+
+bool Host::greet(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  const std::string_view magic = in.string();
+  const std::uint32_t version = in.u32();
+  if (frame.type != FrameType::kHello || !in.ok() || magic != kMagic) return false;
+  visitor.outgoing.add(make_frame(FrameType::kHello, 0, [&](Encoder& out) {
+    out.string(kMagic);
+    out.u32(kProtocolVersion);
+    put(out, engine_.capabilities());
+  }));
+  // Of another version: it sees ours and leaves.
+  visitor.state = version == kProtocolVersion ? VisitorState::kThere : VisitorState::kLeaving;
+  return true;
+}
+
+bool Host::take_frame(Visitor& visitor, const Frame& frame) {
+  switch (frame.type) {
+    case FrameType::kSubscribe: return subscribe(visitor, frame);
+    case FrameType::kUnsubscribe: return unsubscribe(visitor, frame);
+    case FrameType::kSetCredit: return set_credit(visitor, frame);
+    case FrameType::kHolding: return take_holding(visitor, frame);
+    case FrameType::kExtend: return extend(visitor, frame);
+    case FrameType::kSettle: return settle(visitor, frame);
+    case FrameType::kGoodbye: visitor.state = VisitorState::kLeaving; return frame.payload.empty();
+    default: return call(visitor, frame);
+  }
+}
+
+bool Host::subscribe(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  const auto number = take<std::uint64_t>(in);
+  auto options = take<SubscribeOptions>(in);
+  if (!in.done() || visitor.subscriptions.contains(number)) return false;
+  Status answered;
+  if (visitor.subscriptions.size() >= limits_.subscriptions) {
+    answered = too_many("subscriptions");
+  } else {
+    // For the engine every guest is another process, whose leases survive this one.
+    const bool outlives = std::exchange(options.outlives_process, true);
+    const int credit = options.credit;
+    auto subscribed = engine_.subscribe(
+        std::move(options), [this, mailbox = mailbox_, visitor = visitor.number, number, outlives](std::vector<Lease> leases) {
+          mailbox->post([this, visitor, number, outlives, kept = std::make_shared<std::vector<Lease>>(std::move(leases))] {
+            deliver(visitor, number, outlives, std::move(*kept));
+          });
+        });
+    if (subscribed) {
+      visitor.subscriptions.emplace(number, Visit{std::move(*subscribed), credit});
+    } else {
+      answered = subscribed.error();
+    }
+  }
+  answer(visitor, frame.number, [&](Encoder& out) { put(out, answered); });
+  return true;
+}
+
+bool Host::unsubscribe(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  const auto number = take<std::uint64_t>(in);
+  if (!in.done()) return false;
+  visitor.subscriptions.erase(number);
+  // Behind the leases that the engine has handed out before it knew.
+  ++visitor.calls;
+  post_for(visitor.number, [this, call = frame.number](Visitor& there) {
+    --there.calls;
+    answer(there, call, [](Encoder& out) { put(out, Status()); });
+  });
+  return true;
+}
+
+bool Host::set_credit(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  const auto number = take<std::uint64_t>(in);
+  const auto credit = take<int>(in);
+  if (!in.done()) return false;
+  const auto found = visitor.subscriptions.find(number);
+  if (found == visitor.subscriptions.end()) return true;
+  found->second.credit = credit;
+  if (!visitor.stalled) found->second.subscription->set_credit(credit);
+  return true;
+}
+
+bool Host::take_holding(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  const auto leases = take<std::vector<LeaseRef>>(in);
+  if (!in.done()) return false;
+  for (const LeaseRef& lease : leases) holdings_.try_emplace(lease.token, Holding{lease.id, visitor.number});
+  return true;
+}
+
+bool Host::extend(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  auto leases = take<std::vector<LeaseRef>>(in);
+  if (!in.done()) return false;
+  ++visitor.calls;
+  auto tokens = std::make_shared<std::vector<LeaseRef>>(leases);
+  engine_.extend(std::move(leases), [this, mailbox = mailbox_, visitor = visitor.number, call = frame.number,
+                                     tokens](Result<std::vector<Extended>> result) {
+    mailbox->post([this, visitor, call, tokens, result = std::move(result)] {
+      for (std::size_t i = 0; result && i < result->size(); ++i) {
+        if ((*result)[i].lost) holdings_.erase((*tokens)[i].token);
+      }
+      const auto found = visitors_.find(visitor);
+      if (found == visitors_.end()) return;
+      --found->second->calls;
+      answer(*found->second, call, [&](Encoder& out) { put(out, result); });
+    });
+  });
+  return true;
+}
+
+bool Host::settle(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  auto settlements = take<std::vector<Settlement>>(in);
+  if (!in.done()) return false;
+  ++visitor.calls;
+  auto tokens = std::make_shared<std::vector<std::uint64_t>>();
+  tokens->reserve(settlements.size());
+  for (const Settlement& settlement : settlements) tokens->push_back(settlement.lease.token);
+  engine_.settle(std::move(settlements), [this, mailbox = mailbox_, visitor = visitor.number, call = frame.number,
+                                          tokens](Result<std::vector<Status>> result) {
+    mailbox->post([this, visitor, call, tokens, result = std::move(result)] {
+      for (std::size_t i = 0; result && i < result->size(); ++i) {
+        const Status& status = (*result)[i];
+        const bool over = status || status.error().code == ErrorCode::kLeaseLost ||
+                          status.error().code == ErrorCode::kNotFound;
+        if (over) holdings_.erase((*tokens)[i]);
+      }
+      const auto found = visitors_.find(visitor);
+      if (found == visitors_.end()) return;
+      --found->second->calls;
+      answer(*found->second, call, [&](Encoder& out) { put(out, result); });
+    });
+  });
+  return true;
+}
+
+bool Host::call(Visitor& visitor, const Frame& frame) {
+  const bool is_watch = frame.type == FrameType::kWatch;
+  if (is_watch && visitor.watches >= limits_.watches) {
+    answer(visitor, frame.number, [](Encoder& out) { put(out, Result<JobInfo>(too_many("watches"))); });
+    return true;
+  }
+  Reply reply = [this, mailbox = mailbox_, visitor = visitor.number, number = frame.number, is_watch](Answer value) {
+    mailbox->post([this, visitor, number, is_watch, value = std::move(value)] {
+      const auto found = visitors_.find(visitor);
+      if (found == visitors_.end()) return;
+      --(is_watch ? found->second->watches : found->second->calls);
+      answer(*found->second, number, value);
+    });
+  };
+  if (!carry_out(frame.type, frame.payload, engine_, engine_, std::move(reply))) return false;
+  ++(is_watch ? visitor.watches : visitor.calls);
+  return true;
+}
+
+void Host::answer(Visitor& visitor, std::uint64_t number, const Answer& value) {
+  if (visitor.deaf) return;
+  std::string frame = make_frame(FrameType::kAnswer, number, value);
+  if (frame.size() > kFrameBytes) {
+    frame = make_frame(FrameType::kAnswer, number, [](Encoder& out) {
+      put(out, Status(Error{ErrorCode::kUnsupported, "the answer is too long for the socket of the data directory"}));
+    });
+  }
+  visitor.outgoing.add(std::move(frame));
+}
+
+void Host::deliver(std::uint64_t to, std::uint64_t subscription, bool outlives, std::vector<Lease> leases) {
+  const auto found = visitors_.find(to);
+  if (found == visitors_.end() || found->second->deaf) {
+    // Nobody has seen them, so nobody can have begun.
+    std::vector<LeaseRef> unseen;
+    for (const Lease& lease : leases) unseen.push_back({lease.job.id, lease.token});
+    end_leases(std::move(unseen), engine::WorkerEnd::kStopped, 0);
+    return;
+  }
+  Visitor& visitor = *found->second;
+  for (std::size_t at = 0; at < leases.size();) {
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+    while (at + count < leases.size() && (count == 0 || bytes < kLeaseFrameBytes)) bytes += bytes_of(leases[at + count++]);
+    visitor.outgoing.add(make_frame(FrameType::kLeases, subscription, [&](Encoder& out) {
+      out.count(count);
+      for (std::size_t i = at; i < at + count; ++i) put(out, leases[i]);
+    }));
+    at += count;
+  }
+  if (!outlives) {
+    for (const Lease& lease : leases) holdings_[lease.token] = {lease.job.id, to};
+  }
+}
+
+// Its end was noticed: nothing more is given to it, and what it held is seen to.
+void Host::end(Visitor& visitor) {
+  visitor.subscriptions.clear();
+  if (visitor.leases_ended) return;
+  std::vector<LeaseRef> held;
+  for (auto at = holdings_.begin(); at != holdings_.end();) {
+    if (at->second.visitor == visitor.number) {
+      held.push_back({at->second.id, at->first});
+      at = holdings_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  visitor.leases_ended = true;
+  if (held.empty() || visitor.state == VisitorState::kCutOff) return;
+  const auto how = visitor.state == VisitorState::kCrashed ? engine::WorkerEnd::kCrashed : engine::WorkerEnd::kStopped;
+  end_leases(std::move(held), how, visitor.number);
+}
+
+void Host::end_leases(std::vector<LeaseRef> leases, engine::WorkerEnd how, std::uint64_t visitor) {
+  ++ends_pending_;
+  const auto found = visitors_.find(visitor);
+  if (found != visitors_.end()) ++found->second->calls;
+  engine_.end_leases(std::move(leases), how, [this, mailbox = mailbox_, visitor](const Status&) {
+    mailbox->post([this, visitor] {
+      --ends_pending_;
+      const auto there = visitors_.find(visitor);
+      if (there != visitors_.end()) --there->second->calls;
+    });
+  });
+}
+
+void Host::tell_pressure() {
+  if (visitors_.empty()) return;
+  const Pressure pressure = engine_.pressure();
+  for (auto& [number, visitor] : visitors_) {
+    if (visitor->state != VisitorState::kThere || visitor->deaf || same(pressure, visitor->pressure)) continue;
+    visitor->pressure = pressure;
+    visitor->outgoing.add(make_frame(FrameType::kPressure, 0, [&](Encoder& out) { put(out, pressure); }));
+  }
+}
+
+void Host::watch_the_clock() {
+  const std::int64_t now = now_ms();
+  for (auto& [number, each] : visitors_) {
+    Visitor& visitor = *each;
+    if (visitor.ended()) continue;
+    const bool stalled = visitor.outgoing.bytes() > (visitor.stalled ? limits_.backlog_bytes / 4 : limits_.backlog_bytes);
+    if (stalled != visitor.stalled) {
+      visitor.stalled = stalled;
+      for (auto& [name, visit] : visitor.subscriptions) visit.subscription->set_credit(stalled ? 0 : visit.credit);
+    }
+    const std::int64_t idle = visitor.outgoing.empty() ? 0 : now - visitor.progress_ms;
+    const bool full = visitor.outgoing.bytes() > limits_.backlog_most_bytes && idle > kFullAtMostMs;
+    const bool late = visitor.state == VisitorState::kGreeting && now - visitor.since_ms > limits_.greeting.count();
+    if (full || late || idle > limits_.silence.count()) visitor.state = VisitorState::kCutOff;
+    if (visitor.state == VisitorState::kLeaving && phase_ == Phase::kServing) {
+      if (!visitor.leases_ended) end(visitor);
+      if (visitor.calls == 0 && visitor.outgoing.empty()) visitor.state = VisitorState::kStopped;
+    }
+  }
+}
+
+// Step by step: nothing new, all answers, goodbye, and then they are let go.
+void Host::close_in_order() {
+  const std::int64_t now = now_ms();
+  if (phase_ == Phase::kServing) {
+    phase_ = Phase::kAnswering;
+    closing_since_ms_ = now;
+    for (auto& [number, visitor] : visitors_) {
+      if (visitor->state == VisitorState::kLeaving) {
+        if (!visitor->leases_ended) end(*visitor);
+      } else {
+        visitor->subscriptions.clear();
+      }
+    }
+    // The engine has posted the last leases; they come before this.
+    ++ends_pending_;
+    mailbox_->post([this] { --ends_pending_; });
+    return;
+  }
+  if (phase_ == Phase::kAnswering) {
+    const bool answered = ends_pending_ == 0 && std::all_of(visitors_.begin(), visitors_.end(),
+                                                            [](const auto& each) { return each.second->calls == 0; });
+    if (!answered && now - closing_since_ms_ < kAnswerAtMostMs) return;
+    phase_ = Phase::kFlushing;
+    closing_since_ms_ = now;
+    for (auto& [number, visitor] : visitors_) {
+      if (!visitor->deaf) visitor->outgoing.add(make_frame(FrameType::kGoodbye, 0));
+    }
+    mailbox_->post([] {});
+    return;
+  }
+  const bool over = now - closing_since_ms_ > kFlushAtMostMs;
+  std::erase_if(visitors_, [over](const auto& each) { return over || each.second->outgoing.empty(); });
+}
+
+}  // namespace bide::brokers::shared

@@ -1,0 +1,244 @@
+#include "cli/exec_handler.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "bide/job.h"
+
+extern char** environ;
+
+namespace bide::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kExitDead = 65;
+constexpr int kExitRetry = 75;
+constexpr int kExitNotStarted = 127;
+constexpr auto kLook = std::chrono::milliseconds(50);  // How often an attempt asks whether it is to stop.
+constexpr auto kUntilKill = std::chrono::seconds(2);
+
+class End {
+ public:
+  explicit End(int descriptor = -1) : descriptor_(descriptor) {}
+  End(End&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  End& operator=(End&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~End() { close(); }
+  void close() {
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  }
+  int get() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+struct Pipe {
+  End read;
+  End write;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+  return {End(ends[0]), End(ends[1])};
+}
+
+std::string variable_name(std::string_view header) {
+  std::string name = "BIDE_HEADER_";
+  for (const char c : header) {
+    const auto byte = static_cast<unsigned char>(c);
+    name += std::isalnum(byte) != 0 ? static_cast<char>(std::toupper(byte)) : '_';
+  }
+  return name;
+}
+
+std::vector<std::string> environment_of(const Context& context) {
+  std::vector<std::string> variables;
+  for (char** each = environ; *each != nullptr; ++each) {
+    if (!std::string_view(*each).starts_with("BIDE_")) variables.emplace_back(*each);
+  }
+  const Job& job = context.job();
+  variables.push_back("BIDE_JOB_ID=" + job.id.to_string());
+  variables.push_back("BIDE_KIND=" + job.kind);
+  variables.push_back("BIDE_QUEUE=" + job.queue);
+  variables.push_back("BIDE_ATTEMPT=" + std::to_string(context.attempt()));
+  variables.push_back("BIDE_CONTENT_TYPE=" + job.content_type);
+  for (const auto& [name, value] : job.headers) {
+    // The environment cannot hold a zero byte.
+    if (value.find('\0') == std::string::npos) variables.push_back(variable_name(name) + "=" + value);
+  }
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+void limit(int resource, std::uint64_t value) {
+  if (value == 0) return;
+  const rlimit both{value, value};
+  ::setrlimit(static_cast<__rlimit_resource_t>(resource), &both);
+}
+
+// Between fork and exec only what is safe in a signal handler.
+[[noreturn]] void become(const ExecOptions& options, char* const* arguments, char* const* variables, int in, int out,
+                         int error) {
+  ::setpgid(0, 0);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int number : {SIGPIPE, SIGINT, SIGTERM}) ::signal(number, SIG_DFL);
+  ::dup2(in, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(error, STDERR_FILENO);
+  limit(RLIMIT_AS, options.memory_bytes);
+  limit(RLIMIT_CPU, options.cpu_seconds);
+  ::execvpe(arguments[0], arguments, variables);
+  const char* reason = ::strerrordesc_np(errno);
+  [[maybe_unused]] auto ignored = ::write(STDERR_FILENO, reason, std::strlen(reason));
+  ::_exit(kExitNotStarted);
+}
+
+// Feeds and reads one running program.
+class Conversation {
+ public:
+  Conversation(pid_t child, const std::string& body, Pipe in, Pipe out, Pipe error, Context& context)
+      : child_(child), body_(body), in_(std::move(in.write)), out_(std::move(out.read)),
+        error_(std::move(error.read)), context_(context) {
+    for (const int descriptor : {in_.get(), out_.get(), error_.get()}) ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
+  }
+
+  // The status of waitpid, once the program has ended.
+  int run() {
+    for (;;) {
+      stop_if_asked();
+      exchange();
+      int status = 0;
+      if (::waitpid(child_, &status, WNOHANG) == child_) {
+        read(out_, result_, Limits::kBodyBytes + 1);
+        read(error_, errors_, Limits::kErrorBytes);
+        // What it has left running in the background would hold the next attempt's files.
+        ::kill(-child_, SIGKILL);
+        return status;
+      }
+    }
+  }
+
+  bool stopped() const { return asked_.has_value(); }
+  std::string take_result() { return std::move(result_); }
+  std::string take_errors() { return std::move(errors_); }
+
+ private:
+  void stop_if_asked() {
+    if (!asked_ && context_.stop_token().stop_requested()) {
+      asked_ = Clock::now();
+      ::kill(-child_, SIGTERM);
+    } else if (asked_ && Clock::now() - *asked_ > kUntilKill) {
+      ::kill(-child_, SIGKILL);
+    }
+  }
+
+  void exchange() {
+    if (written_ == body_.size()) in_.close();
+    std::array<pollfd, 3> waiting = {pollfd{in_.get(), POLLOUT, 0}, pollfd{out_.get(), POLLIN, 0},
+                                     pollfd{error_.get(), POLLIN, 0}};
+    ::poll(waiting.data(), waiting.size(), static_cast<int>(kLook.count()));
+    if (waiting[0].revents != 0) write();
+    if (waiting[1].revents != 0) read(out_, result_, Limits::kBodyBytes + 1);
+    if (waiting[2].revents != 0) read(error_, errors_, Limits::kErrorBytes);
+  }
+
+  void write() {
+    const auto got = ::write(in_.get(), body_.data() + written_, body_.size() - written_);
+    if (got > 0) written_ += static_cast<std::size_t>(got);
+    // A program need not read its body.
+    if (got < 0 && errno != EAGAIN && errno != EINTR) in_.close();
+  }
+
+  // Keeps the last `most` bytes.
+  static void read(End& from, std::string& into, std::size_t most) {
+    std::array<char, 64 * 1024> buffer;
+    while (from.open()) {
+      const auto got = ::read(from.get(), buffer.data(), buffer.size());
+      if (got < 0) return;
+      if (got == 0) return from.close();
+      into.append(buffer.data(), static_cast<std::size_t>(got));
+      if (into.size() > most) into.erase(0, into.size() - most);
+    }
+  }
+
+  const pid_t child_;
+  const std::string& body_;
+  End in_, out_, error_;
+  Context& context_;
+  std::size_t written_ = 0;
+  std::string result_;
+  std::string errors_;
+  std::optional<Clock::time_point> asked_;
+};
+
+std::string described(int status, std::string errors) {
+  while (!errors.empty() && std::isspace(static_cast<unsigned char>(errors.back())) != 0) errors.pop_back();
+  std::string text;
+  if (WIFSIGNALED(status)) {
+    const char* name = ::sigabbrev_np(WTERMSIG(status));
+    text = std::string("killed by SIG") + (name != nullptr ? name : "?");
+  } else {
+    text = "exit status " + std::to_string(WEXITSTATUS(status));
+  }
+  return errors.empty() ? text : text + ": " + errors;
+}
+
+}  // namespace
+
+Outcome run_program(const ExecOptions& options, Context& context) {
+  Pipe in = make_pipe(), out = make_pipe(), error = make_pipe();
+  std::vector<std::string> command = options.command;
+  std::vector<std::string> variables = environment_of(context);
+  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> environment = pointers(variables);
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child == 0) {
+    become(options, arguments.data(), environment.data(), in.read.get(), out.write.get(), error.write.get());
+  }
+  // Both do it, so that it holds for whoever comes first.
+  ::setpgid(child, child);
+  in.read.close();
+  out.write.close();
+  error.write.close();
+  Conversation conversation(child, context.job().body, std::move(in), std::move(out), std::move(error), context);
+  const int status = conversation.run();
+  std::string text = described(status, conversation.take_errors());
+  if (conversation.stopped()) throw std::runtime_error("stopped before it had finished: " + text);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    context.set_result(conversation.take_result());
+    return Done{};
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDead) return dead(std::move(text));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRetry) text += " (asked for a retry)";
+  throw std::runtime_error(text);
+}
+
+}  // namespace bide::cli

@@ -1,0 +1,26 @@
+// ExecHandler: a program as a handler. Body on stdin; id, kind, queue, attempt and headers in the environment; stdout is
+// the result, the end of stderr the error. Exit 0 is done, 65 dead, 75 and everything else a failed attempt.
+//
+// The program runs in a process group of its own. When the attempt is to stop (time limit, lost lease, cancelled, the
+// worker ends) the whole group gets SIGTERM, and SIGKILL two seconds later.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bide/context.h"
+
+namespace bide::cli {
+
+struct ExecOptions {
+  std::vector<std::string> command;  // The program and its arguments.
+  std::uint64_t memory_bytes = 0;    // 0: no limit.
+  std::uint64_t cpu_seconds = 0;     // 0: no limit.
+};
+
+// Called from several threads at once. Throws std::runtime_error for a failed attempt.
+Outcome run_program(const ExecOptions& options, Context& context);
+
+}  // namespace bide::cli

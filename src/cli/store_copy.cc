@@ -1,0 +1,60 @@
+#include "cli/store_copy.h"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "cli/failure.h"
+#include "engine/check/check_store.h"
+#include "platform/directory_lock.h"
+#include "platform/disk.h"
+
+namespace bide::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+engine::check::StoreReport checked(const std::string& directory) {
+  engine::check::StoreReport report = take(engine::check::check_store(platform::real_disk(), directory));
+  if (!report.damaged()) return report;
+  throw Failure{kDamagedData, directory + " is damaged; `bide store check " + directory + "` says where"};
+}
+
+void make_empty_directory(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_empty(path, error)) {
+    throw Failure{kCannotMake, path + " is there and not empty; give a directory that is empty or not there"};
+  }
+  fs::create_directories(path, error);
+  if (error) throw Failure{kCannotMake, "cannot make " + path + ": " + error.message()};
+}
+
+}  // namespace
+
+StoreCopy copy_store(const std::string& from, const std::string& to) {
+  const engine::check::StoreReport original = checked(from);
+  // Held to the end: nobody opens the store while it is copied.
+  const auto lock = take(platform::share_directory(from));
+  platform::Disk& disk = platform::real_disk();
+  make_empty_directory(to);
+  StoreCopy copy;
+  for (const std::string& name : take(disk.list(from))) {
+    if (name == platform::kLockFileName || !fs::is_regular_file(fs::path(from) / name)) continue;
+    std::error_code error;
+    const fs::path target = fs::path(to) / name;
+    fs::copy_file(fs::path(from) / name, target, error);
+    if (error) throw Failure{kInputOutput, "cannot copy " + name + ": " + error.message()};
+    const auto file = take(disk.open(target.string(), platform::OpenMode::kReadWrite));
+    take(file->sync());
+    ++copy.files;
+    copy.bytes += take(file->size());
+  }
+  take(disk.sync_directory(to));
+  const engine::check::StoreReport made = checked(to);
+  if (made.records != original.records) throw Failure{kInputOutput, "the copy differs from the original"};
+  copy.live_jobs = made.waiting + made.running + made.dead;
+  return copy;
+}
+
+}  // namespace bide::cli

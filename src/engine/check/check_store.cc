@@ -1,0 +1,318 @@
+#include "engine/check/check_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "engine/check/job_census.h"
+#include "engine/check/segment_scan.h"
+#include "engine/check/snapshot_check.h"
+#include "platform/directory_lock.h"
+
+namespace bide::engine::check {
+
+namespace {
+
+constexpr std::string_view kSegmentSuffix = ".seg";
+constexpr std::string_view kSnapshotPrefix = "snapshot-";
+constexpr std::string_view kUnfinishedSnapshot = "snapshot.tmp";
+constexpr std::size_t kMostFindings = 100;
+
+std::optional<std::uint64_t> hexadecimal(std::string_view text) {
+  std::uint64_t value = 0;
+  if (text.size() != 16) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Result<std::string> read_file(platform::Disk& disk, const std::string& path) {
+  auto file = disk.open(path, platform::OpenMode::kReadOnly);
+  if (!file) return file.error();
+  const auto size = (*file)->size();
+  if (!size) return size.error();
+  std::string content(*size, '\0');
+  const auto got = (*file)->read(0, content.data(), content.size());
+  if (!got) return got.error();
+  content.resize(*got);
+  return content;
+}
+
+bool is_zero(std::string_view bytes) { return bytes.find_first_not_of('\0') == std::string_view::npos; }
+
+// A place that is not whole. Whether it is damage or a torn tail is known only when everything has been read.
+struct Break {
+  std::uint64_t address = 0;
+  Finding finding;
+};
+
+class Checker {
+ public:
+  Checker(platform::Disk& disk, std::string directory) : disk_(disk), directory_(std::move(directory)) {}
+
+  Result<StoreReport> run() {
+    auto names = disk_.list(directory_);
+    if (!names) return names.error();
+    sort_names(*names);
+    if (segments_.empty() && snapshots_.empty()) {
+      return Error{ErrorCode::kNotFound, "there is no store in " + directory_};
+    }
+    if (Status read = check_snapshot(); !read) return read.error();
+    if (Status read = check_segments(); !read) return read.error();
+    judge_breaks();
+    if (report_.jobs_complete) {
+      if (Status read = check_needs(); !read) return read.error();
+    }
+    census_.fill(report_);
+    check_sum();
+    return std::move(report_);
+  }
+
+ private:
+  struct SegmentFile {
+    std::string name;
+    std::uint64_t base = 0;
+  };
+
+  void sort_names(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      const std::string_view view = name;
+      if (view.ends_with(kSegmentSuffix)) {
+        if (const auto base = hexadecimal(view.substr(0, view.size() - kSegmentSuffix.size()))) {
+          segments_.push_back({name, *base});
+          continue;
+        }
+      } else if (view.starts_with(kSnapshotPrefix) && hexadecimal(view.substr(kSnapshotPrefix.size()))) {
+        snapshots_.push_back(name);
+        continue;
+      } else if (view == kUnfinishedSnapshot) {
+        find(Finding::Kind::kNote, name, 0, "a snapshot that was not finished; it is not looked at");
+        continue;
+      } else if (view == platform::kLockFileName) {
+        continue;
+      }
+      find(Finding::Kind::kNote, name, 0, "not a file of the store");
+    }
+    // Their names are addresses of equal length.
+    std::sort(segments_.begin(), segments_.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
+    std::sort(snapshots_.begin(), snapshots_.end());
+  }
+
+  Status check_snapshot() {
+    if (snapshots_.empty()) return {};
+    const std::string& name = snapshots_.back();
+    const auto content = read_file(disk_, directory_ + "/" + name);
+    if (!content) return content.error();
+    SnapshotFacts facts;
+    if (const auto problem = read_snapshot(*content, census_, facts)) {
+      if (problem->newer) return newer(name, problem->text);
+      find(Finding::Kind::kDamage, name, problem->offset, problem->text);
+      report_.jobs_complete = false;
+      return {};
+    }
+    if (facts.address != hexadecimal(std::string_view(name).substr(kSnapshotPrefix.size()))) {
+      find(Finding::Kind::kDamage, name, 0, "the name says another address than the file");
+      report_.jobs_complete = false;
+    }
+    from_ = facts.address;
+    synced_ = facts.address;
+    report_.snapshot_address = facts.address;
+    report_.snapshot_rows = facts.rows;
+    return {};
+  }
+
+  Status check_segments() {
+    if (segments_.empty() || segments_.front().base > from_) {
+      find(Finding::Kind::kDamage, segments_.empty() ? "" : segments_.front().name, 0,
+           "the journal begins too late: a segment is missing");
+      report_.jobs_complete = false;
+    }
+    end_ = segments_.empty() ? 0 : segments_.front().base;
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      const bool last = i + 1 == segments_.size();
+      if (Status read = check_segment(segments_[i], last); !read) return read;
+    }
+    return {};
+  }
+
+  Status check_segment(const SegmentFile& segment, bool last) {
+    const auto content = read_file(disk_, directory_ + "/" + segment.name);
+    if (!content) return content.error();
+    const auto header = read_segment_header(*content);
+    if (header && header->version > kJournalVersion) {
+      return newer(segment.name, "journal version " + std::to_string(header->version));
+    }
+    if (segment.base < end_) {
+      find(Finding::Kind::kDamage, segment.name, 0, "the segment begins before the one before it ends");
+      report_.jobs_complete = false;
+    } else if (segment.base > end_ && segment.base > from_ && end_ >= from_) {
+      break_at(end_, segment.name, 0, "something is missing before this segment");
+    }
+    ++report_.segments;
+    end_ = segment.base;
+    if (!header) {
+      break_at(segment.base, segment.name, 0, "the header of the segment is not whole");
+      if (!last) report_.jobs_complete = false;
+    } else {
+      if (header->base != segment.base) {
+        find(Finding::Kind::kDamage, segment.name, 16, "the name says another address than the header");
+        report_.jobs_complete = false;
+      }
+      synced_ = std::max(synced_, header->synced);
+    }
+    report_.journal_bytes += std::min(content->size(), kSegmentHeaderBytes);
+    end_ += kSegmentHeaderBytes;
+    scan(segment, *content);
+    return {};
+  }
+
+  void scan(const SegmentFile& segment, std::string_view content) {
+    std::uint64_t offset = kSegmentHeaderBytes;
+    while (offset < content.size()) {
+      const BatchScan batch = scan_batch(content, offset, segment.base, [&](const RecordAt& record) {
+        visit(segment, record);
+      });
+      if (batch.batch) synced_ = std::max(synced_, batch.batch->synced);
+      if (batch.batch && batch.problem.empty()) {
+        ++report_.batches;
+        report_.journal_bytes += batch.batch->bytes;
+        offset += batch.batch->bytes;
+        end_ = segment.base + offset;
+        continue;
+      }
+      if (is_zero(content.substr(offset))) return;
+      break_at(segment.base + offset, segment.name, batch.problem_offset, batch.problem);
+      offset = next_batch(segment, content, offset);
+      end_ = segment.base + offset;
+    }
+  }
+
+  // Where the next header of a batch is, whole or not in the rest.
+  static std::uint64_t next_batch(const SegmentFile& segment, std::string_view content, std::uint64_t offset) {
+    for (offset += 8; offset < content.size(); offset += 8) {
+      if (scan_batch(content, offset, segment.base, nullptr).batch) return offset;
+    }
+    return content.size();
+  }
+
+  void visit(const SegmentFile& segment, const RecordAt& record) {
+    ++report_.records;
+    const std::uint64_t offset = record.address - segment.base;
+    RecordFacts facts;
+    const auto problem = take_apart(record.type, record.version, record.payload, facts);
+    const std::string_view name = name_of_type(record.type);
+    ++report_.records_by_type[name.empty() ? "unknown" : std::string(name)];
+    if (problem) {
+      find(Finding::Kind::kDamage, segment.name, offset, *problem);
+      report_.jobs_complete = false;
+      return;
+    }
+    // After a break the records speak of jobs that are not known.
+    if (record.address < from_ || !breaks_.empty() || !report_.jobs_complete) return;
+    if (const auto misfit = census_.apply(facts, record.address)) {
+      find(Finding::Kind::kDamage, segment.name, offset, *misfit);
+      report_.jobs_complete = false;
+    }
+  }
+
+  void break_at(std::uint64_t address, std::string file, std::uint64_t offset, std::string text) {
+    breaks_.push_back({address, {Finding::Kind::kTornTail, std::move(file), offset, std::move(text)}});
+  }
+
+  // Only what nobody was told to be safe may be torn.
+  void judge_breaks() {
+    for (Break& each : breaks_) {
+      if (each.address < synced_) {
+        each.finding.kind = Finding::Kind::kDamage;
+        report_.jobs_complete = false;
+      }
+      find(each.finding.kind, each.finding.file, each.finding.offset, each.finding.text);
+    }
+    if (breaks_.empty() && end_ < synced_) {
+      find(Finding::Kind::kDamage, segments_.empty() ? "" : segments_.back().name, 0,
+           "the end of the journal is missing: it was durable up to address " + std::to_string(synced_));
+      report_.jobs_complete = false;
+    }
+  }
+
+  // Every live job must have its body, and what was last said of it, where the index says.
+  Status check_needs() {
+    const std::vector<JobCensus::Need> needs = census_.needs();
+    std::string content;
+    const SegmentFile* open = nullptr;
+    for (const JobCensus::Need& need : needs) {
+      const auto after = std::upper_bound(segments_.begin(), segments_.end(), need.address,
+                                          [](std::uint64_t address, const auto& each) { return address < each.base; });
+      const SegmentFile* segment = after == segments_.begin() ? nullptr : &*std::prev(after);
+      if (segment != nullptr && segment != open) {
+        auto read = read_file(disk_, directory_ + "/" + segment->name);
+        if (!read) return read.error();
+        content = std::move(*read);
+        open = segment;
+      }
+      if (segment == nullptr || !is_there(need, content, segment->base)) {
+        find(Finding::Kind::kDamage, segment == nullptr ? "" : segment->name,
+             segment == nullptr ? need.address : need.address - segment->base,
+             std::string(need.body ? "the body" : "the last change") + " of job " + need.id.to_string() +
+                 " should be here");
+      }
+    }
+    return {};
+  }
+
+  static bool is_there(const JobCensus::Need& need, std::string_view content, std::uint64_t base) {
+    const auto record = read_record(content, base, need.address);
+    if (!record) return false;
+    RecordFacts facts;
+    if (take_apart(record->type, record->version, record->payload, facts)) return false;
+    const RecordType type = facts.type == RecordType::kMoved ? facts.inner : facts.type;
+    const RecordType wanted = need.body ? RecordType::kAccepted : RecordType::kChanged;
+    return type == wanted && facts.ids.size() == 1 && facts.ids.front() == need.id;
+  }
+
+  void check_sum() {
+    if (!report_.jobs_complete) return;
+    const std::uint64_t gone =
+        report_.done + report_.cancelled + report_.deleted + report_.purged + report_.forgotten;
+    const std::uint64_t live = report_.waiting + report_.running + report_.dead;
+    if (report_.accepted == gone + live) return;
+    find(Finding::Kind::kDamage, "", 0,
+         "jobs are missing: " + std::to_string(report_.accepted) + " accepted, " + std::to_string(gone) +
+             " done or removed, " + std::to_string(live) + " live");
+  }
+
+  void find(Finding::Kind kind, std::string file, std::uint64_t offset, std::string text) {
+    // Damage must always show, however long the list is.
+    if (report_.findings.size() >= kMostFindings && report_.damaged()) return;
+    report_.findings.push_back({kind, std::move(file), offset, std::move(text)});
+  }
+
+  Error newer(const std::string& name, const std::string& version) const {
+    return {ErrorCode::kNewerVersion, directory_ + "/" + name + ": written by a newer bide (" + version +
+                                          "): use that version"};
+  }
+
+  platform::Disk& disk_;
+  const std::string directory_;
+  std::vector<SegmentFile> segments_;
+  std::vector<std::string> snapshots_;
+  StoreReport report_;
+  JobCensus census_;
+  std::uint64_t from_ = 0;    // The journal is replayed from here.
+  std::uint64_t synced_ = 0;  // Everything before was durable once.
+  std::uint64_t end_ = 0;     // Of what has been read.
+  std::vector<Break> breaks_;
+};
+
+}  // namespace
+
+Result<StoreReport> check_store(platform::Disk& disk, const std::string& directory) {
+  auto lock = platform::share_directory(directory);
+  if (!lock) return lock.error();
+  return Checker(disk, directory).run();
+}
+
+}  // namespace bide::engine::check

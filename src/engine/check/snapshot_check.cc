@@ -1,0 +1,148 @@
+#include "engine/check/snapshot_check.h"
+
+#include <unordered_set>
+
+#include "engine/check/bytes.h"
+#include "engine/check/checksum.h"
+
+namespace bide::engine::check {
+
+namespace {
+
+constexpr std::string_view kMagic = "BIDESNAP";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kFileHeader = 12;
+constexpr std::size_t kBlockHeader = 13;
+
+enum Block : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3 };
+
+// As numbered in the file; 2 is never written.
+enum RowState : std::uint8_t { kScheduled = 1, kRunning = 3, kDone = 4, kDead = 5 };
+constexpr std::uint8_t kHoldsKey = 8;
+
+using Problem = std::optional<std::string>;
+
+struct Loader {
+  JobCensus& census;
+  SnapshotFacts& facts;
+  std::uint64_t queues = 0;
+  std::uint64_t kinds = 0;
+  std::unordered_set<JobId> leased = {};
+  std::uint64_t running = 0;
+
+  Problem meta(std::string_view payload) {
+    Bytes in(payload);
+    facts.address = in.u64();
+    JobCensus::Counters counters;
+    for (std::uint64_t* counter : {&counters.accepted, &counters.done, &counters.cancelled, &counters.deleted,
+                                   &counters.purged, &counters.forgotten}) {
+      *counter = in.count();
+    }
+    census.restore(counters);
+    in.u64();
+    in.u64();
+    queues = in.count();
+    for (std::uint64_t i = 0; i < queues && in.ok(); ++i) {
+      in.string();
+      if (in.u8() > 1) return "a queue that is neither paused nor open";
+    }
+    kinds = in.count();
+    for (std::uint64_t i = 0; i < kinds && in.ok(); ++i) in.string();
+    const std::uint64_t leases = in.count();
+    for (std::uint64_t i = 0; i < leases && in.ok(); ++i) {
+      leased.insert(in.id());
+      in.u64();
+      in.u64();
+      in.string();
+      in.u8();
+    }
+    if (!in.at_end()) return "the first block does not fit its fields";
+    return std::nullopt;
+  }
+
+  Problem row(Bytes& in) {
+    const JobId id = in.id();
+    const std::uint8_t state = in.u8();
+    const std::uint8_t flags = in.u8();
+    in.u8();
+    in.count();
+    const std::uint64_t queue = in.count();
+    const std::uint64_t kind = in.count();
+    in.count();
+    JobCensus::Place place;
+    place.body = in.count();
+    const std::uint64_t body_bytes = in.count();
+    if (in.count() != 0) place.details = in.count();
+    if (flags & kHoldsKey) in.string();
+    if (!in.ok()) return "a row that is too short for its fields";
+    if (flags >= 16) return "a row with unknown flags";
+    if (queue >= queues || kind >= kinds) return "a row with an unknown queue or kind";
+    switch (state) {
+      case kScheduled: place.state = JobCensus::State::kWaiting; break;
+      case kRunning: place.state = JobCensus::State::kRunning; break;
+      case kDone: place.state = JobCensus::State::kDone; break;
+      case kDead: place.state = JobCensus::State::kDead; break;
+      default: return "a row in an unknown state";
+    }
+    if (state == kRunning && !leased.contains(id)) return "a running job without a lease";
+    if (state == kRunning) ++running;
+    if (state != kDone && body_bytes == 0) return "a job without a body";
+    if (!census.restore(id, place)) return "job " + id.to_string() + " twice";
+    ++facts.rows;
+    return std::nullopt;
+  }
+
+  Problem rows(std::string_view payload) {
+    Bytes in(payload);
+    while (!in.at_end()) {
+      if (Problem problem = row(in)) return problem;
+    }
+    return std::nullopt;
+  }
+
+  Problem end(std::string_view payload) {
+    Bytes in(payload);
+    if (in.u64() != facts.rows) return "rows are missing";
+    if (!in.at_end()) return "the last block does not fit its fields";
+    if (running != leased.size()) return "a lease without a job";
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus& census, SnapshotFacts& facts) {
+  if (content.size() < kFileHeader || !content.starts_with(kMagic)) return SnapshotProblem{0, "not a snapshot"};
+  const std::uint32_t version = Bytes(content.substr(kMagic.size())).u32();
+  if (version != kVersion) {
+    return SnapshotProblem{kMagic.size(), "snapshot version " + std::to_string(version), version > kVersion};
+  }
+  Loader loader{census, facts};
+  std::uint8_t last = 0;
+  for (std::uint64_t offset = kFileHeader; last != kEnd;) {
+    const std::string_view left = content.substr(offset);
+    if (left.size() < kBlockHeader) return SnapshotProblem{offset, "the snapshot ends too early"};
+    Bytes in(left);
+    const std::uint8_t type = in.u8();
+    const std::uint32_t length = in.u32();
+    const std::uint64_t expected = in.u64();
+    if (length > left.size() - kBlockHeader) return SnapshotProblem{offset, "a block that is longer than the file"};
+    const std::string_view payload = left.substr(kBlockHeader, length);
+    if (xxh3(payload, offset * 256 + type) != expected) return SnapshotProblem{offset, "a block fails its checksum"};
+    if ((offset == kFileHeader) != (type == kMeta)) return SnapshotProblem{offset, "blocks in the wrong order"};
+    Problem problem;
+    switch (type) {
+      case kMeta: problem = loader.meta(payload); break;
+      case kRows: problem = loader.rows(payload); break;
+      case kEnd: problem = loader.end(payload); break;
+      default: problem = "an unknown block"; break;
+    }
+    if (problem) return SnapshotProblem{offset, *problem};
+    last = type;
+    offset += kBlockHeader + length;
+    if (last == kEnd && offset != content.size()) return SnapshotProblem{offset, "something follows the last block"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace bide::engine::check

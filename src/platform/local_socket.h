@@ -1,0 +1,87 @@
+// LocalSocket and LocalListener: streams between processes of one machine, named by a file in a directory. Waker wakes
+// a thread that waits in wait_ready(). Nothing but wait_ready() ever blocks.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "bide/result.h"
+#include "platform/descriptor.h"
+
+namespace bide::platform {
+
+// No bytes and not closed: the other side must do something first.
+struct Transfer {
+  std::size_t bytes = 0;
+  bool closed = false;  // Nothing goes through any more, for whatever reason.
+};
+
+class LocalSocket {
+ public:
+  // kNotFound: there is no such file. kUnavailable: nobody listens, or too many wait to be let in. kPermissionDenied.
+  static Result<LocalSocket> connect(const std::string& directory, const std::string& name);
+
+  Transfer send(std::span<const std::string_view> pieces);
+  Transfer receive(char* into, std::size_t size);
+
+  // The other end belongs to this user, or to root.
+  bool is_trusted() const;
+  int descriptor() const { return descriptor_.get(); }
+
+ private:
+  friend class LocalListener;
+  explicit LocalSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+  Descriptor descriptor_;
+};
+
+class LocalListener {
+ public:
+  // Takes the place of a file of that name, which must be one that nobody listens on any more. Only this user may
+  // connect. The file goes with the listener.
+  static Result<LocalListener> listen(const std::string& directory, const std::string& name);
+  LocalListener(LocalListener&&) = default;
+  LocalListener& operator=(LocalListener&&) = delete;
+  ~LocalListener();
+
+  // Nothing when nobody waits. An error when there are no descriptors left: try again later.
+  Result<std::optional<LocalSocket>> accept();
+  int descriptor() const { return descriptor_.get(); }
+
+ private:
+  LocalListener(Descriptor directory, Descriptor descriptor, std::string name)
+      : directory_(std::move(directory)), descriptor_(std::move(descriptor)), name_(std::move(name)) {}
+
+  Descriptor directory_;
+  Descriptor descriptor_;
+  std::string name_;
+};
+
+// Safe to use from any thread.
+class Waker {
+ public:
+  Waker();
+  void wake();
+  void clear();
+  int descriptor() const { return descriptor_.get(); }
+
+ private:
+  Descriptor descriptor_;
+};
+
+// What is wanted of a descriptor, and what it is ready for. One of which nothing is wanted is not looked at.
+struct Readiness {
+  int descriptor = -1;
+  bool read = false;
+  bool write = false;
+};
+
+// Replaces what is wanted by what can be done now. Nothing to wait for: for ever.
+void wait_ready(std::span<Readiness> all, std::optional<std::chrono::milliseconds> at_most);
+
+}  // namespace bide::platform

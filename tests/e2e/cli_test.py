@@ -1,0 +1,165 @@
+"""Jobs, queues and the dead set from the command line."""
+
+import json
+
+import command
+
+NO_SUCH_ID = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
+class JobsTest(command.CommandTest):
+    def test_an_enqueued_job_is_listed_shown_and_explained(self):
+        job_id = self.bide("enqueue", "greet", "hello", "--queue", "mail", "--delay", "1h", "--priority", "-5",
+                           "--header", "lang=en", "--retry", "steps(10s,100s)").strip()
+        page = self.bide_json("job", "list")
+        self.assertEqual([job["id"] for job in page["jobs"]], [job_id])
+        self.assertIsNone(page["next"])
+        job = self.bide_json("job", "show", job_id)
+        self.assertEqual((job["kind"], job["queue"], job["state"], job["body"]), ("greet", "mail", "scheduled", "hello"))
+        self.assertEqual((job["priority"], job["retry"], job["headers"]), (-5, "steps(10s,100s)", {"lang": "en"}))
+        self.assertIn(job_id, self.bide("job", "list", "--state", "scheduled", "--queue", "mail"))
+        self.assertIn("no jobs match", self.bide("job", "list", "--kind", "other"))
+        self.assertEqual(self.bide_json("job", "explain", job_id)["code"], "scheduled")
+        self.assertIn("greet", self.bide("job", "show", job_id))
+
+    def test_a_body_comes_from_stdin_or_a_file(self):
+        piped = self.bide("enqueue", "k", "-", given=b"from stdin").strip()
+        self.assertEqual(self.bide_json("job", "show", piped)["body"], "from stdin")
+        with open(f"{self.folder}/body.bin", "wb") as file:
+            file.write(b"\xff\x00")
+        job = self.bide_json("job", "show", self.bide("enqueue", "k", "@body.bin").strip())
+        self.assertEqual(job["body_base64"], "/wA=")
+        self.assertNotIn("body", job)
+
+    def test_a_body_that_looks_like_a_flag_comes_behind_two_dashes(self):
+        job_id = self.bide("enqueue", "k", "--", "--json").strip()
+        self.assertEqual(self.bide_json("job", "show", job_id)["body"], "--json")
+
+    def test_pages_follow_one_another(self):
+        ids = {self.bide("enqueue", "k", str(i)).strip() for i in range(5)}
+        first = self.bide_json("job", "list", "--limit", "3")
+        second = self.bide_json("job", "list", "--limit", "3", "--cursor", first["next"])
+        self.assertIsNone(second["next"])
+        self.assertEqual({job["id"] for job in first["jobs"] + second["jobs"]}, ids)
+
+    def test_the_same_id_is_one_job(self):
+        for _ in range(2):
+            self.assertEqual(self.bide_json("enqueue", "k", "--id", NO_SUCH_ID)["id"], NO_SUCH_ID)
+        self.assertEqual(len(self.bide_json("job", "list")["jobs"]), 1)
+
+    def test_a_job_is_rescheduled_and_cancelled(self):
+        job_id = self.bide("enqueue", "k", "--delay", "1h").strip()
+        self.bide("job", "reschedule", job_id, "--due", "2030-01-02T03:04:05Z")
+        self.assertEqual(self.bide_json("job", "show", job_id)["due"], "2030-01-02T03:04:05.000Z")
+        self.assertEqual(self.bide_json("job", "cancel", job_id)["jobs"], [{"id": job_id, "ok": True}])
+        self.assertEqual(self.run_bide("job", "show", job_id)[0], 66)
+        self.assertEqual(self.bide_json("audit")["details"]["cancelled"], 1)
+
+    def test_a_due_time_in_the_past_is_accepted_with_a_warning(self):
+        code, _, err = self.run_bide("enqueue", "k", "--due", "2020-01-02T03:04:05Z")
+        self.assertEqual(code, 0)
+        self.assertIn("bide: warning:", err)
+
+
+class QueuesTest(command.CommandTest):
+    def test_a_queue_is_paused_resumed_and_purged(self):
+        self.bide("enqueue", "k", "--queue", "q")
+        self.bide("queue", "pause", "q")
+        self.assertTrue(self.bide_json("queue", "list")["queues"][0]["paused"])
+        self.assertEqual(self.run_bide("doctor")[0], 1)
+        self.bide("queue", "resume", "q")
+        self.assertFalse(self.bide_json("queue", "list")["queues"][0]["paused"])
+        self.assert_fails(64, "remove 1 jobs", "queue", "purge", "q")
+        self.assertEqual(self.bide_json("queue", "purge", "q", "--yes")["removed"], 1)
+        self.assertEqual(self.bide_json("audit")["live"], 0)
+
+    def test_top_shows_the_queues(self):
+        self.bide("enqueue", "k", "--queue", "images")
+        self.assertIn("images", self.bide("top", "--frames", "2", "--every", "100ms"))
+
+
+class DeadTest(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        for i in range(3):
+            self.bide("enqueue", "bad", str(i))
+        self.bide("enqueue", "worse", "x")
+        self.bide("work", "--shell", "echo no >&2; exit 65", "--drain", "--quiet")
+
+    def ids(self, *words):
+        return [job["id"] for job in self.bide_json("dead", "list", *words)["jobs"]]
+
+    def test_dead_jobs_are_listed_by_filter(self):
+        self.assertEqual(len(self.ids()), 4)
+        self.assertEqual(len(self.ids("--kind", "bad")), 3)
+        self.assertEqual(len(self.ids("--error", "no")), 4)
+        self.assertEqual(len(self.ids("--error", "something else")), 0)
+        self.assertEqual(len(self.ids("--since", "1h")), 4)
+        self.assertEqual(len(self.ids("--limit", "2")), 2)
+        job = self.bide_json("dead", "show", self.ids()[0])
+        self.assertEqual((job["dead_reason"], job["errors"][-1]["text"]), ("rejected", "exit status 65: no"))
+
+    def test_a_dry_run_changes_nothing(self):
+        plan = self.bide_json("dead", "replay", "--kind", "bad", "--dry-run")
+        self.assertEqual(plan, {"would_replay": 3, "by_kind": {"bad": 3}})
+        self.assertEqual(len(self.ids()), 4)
+
+    def test_replayed_jobs_run_again_with_a_fresh_budget(self):
+        self.bide("dead", "replay", "--kind", "bad")
+        self.assertEqual(len(self.ids()), 1)
+        self.bide("work", "--shell", "exit 0", "--drain", "--quiet")
+        self.assertEqual(self.bide_json("audit")["done"], 3)
+
+    def test_a_rate_spreads_them_over_time(self):
+        self.bide("dead", "replay", "--all", "--rate", "2")
+        dues = sorted(job["due"] for job in self.bide_json("job", "list")["jobs"])
+        self.assertLess(dues[1], dues[2])
+
+    def test_canaries_that_nobody_runs_stop_the_replay(self):
+        self.assert_fails(75, "the rest stays dead", "dead", "replay", "--all", "--canary", "1", "--timeout", "50ms")
+        self.assertEqual(len(self.ids()), 3)
+
+    def test_deleting_asks_first(self):
+        self.assert_fails(64, "delete 4 dead jobs", "dead", "delete", "--all")
+        self.assert_fails(64, "which ones?", "dead", "delete", "--yes")
+        self.bide("dead", "delete", "--kind", "worse", "--yes")
+        self.assertEqual(len(self.ids()), 3)
+
+    def test_an_export_has_one_object_a_line(self):
+        lines = self.bide("dead", "export").splitlines()
+        self.assertEqual(sorted(json.loads(line)["body"] for line in lines), ["0", "1", "2", "x"])
+
+
+class HelpTest(command.CommandTest):
+    def test_the_manual_page_names_every_command_of_the_help(self):
+        manual = self.bide("manual").replace("\\-", "-")
+        commands = [line.split("  ")[1] for line in self.bide("--help").splitlines() if line.startswith("  ")]
+        self.assertGreater(len(commands), 25)
+        for name in commands:
+            self.assertIn(f'.SS "bide {name}', manual)
+
+    def test_every_command_has_help(self):
+        for line in self.bide("--help").splitlines():
+            if line.startswith("  "):
+                words = line.split("  ")[1].split(" ")
+                self.assertIn(f"usage: bide {' '.join(words)}", self.bide(*words, "--help"))
+                self.assertEqual(self.bide("help", *words), self.bide(*words, "--help"))
+
+    def test_bash_can_read_the_completion_and_use_it(self):
+        script = self.bide("completion", "bash")
+        ask = script + 'COMP_WORDS=(bide job re); COMP_CWORD=2; _bide; printf "%s\\n" "${COMPREPLY[@]}"\n'
+        answer = command.subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+        self.assertEqual(sorted(answer.stdout.split()), ["reschedule", "retry"])
+        ask = script + 'COMP_WORDS=(bide job list --st); COMP_CWORD=3; _bide; printf "%s\\n" "${COMPREPLY[@]}"\n'
+        answer = command.subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+        self.assertEqual(answer.stdout.split(), ["--state"])
+        self.assertIn("bide", self.bide("completion", "zsh"))
+        self.assertIn("bide", self.bide("completion", "fish"))
+
+    def test_the_version_is_told(self):
+        self.assertRegex(self.bide_json("version")["version"], r"^\d+\.\d+\.\d+$")
+        self.assertTrue(self.bide("--version").startswith("bide "))
+
+
+if __name__ == "__main__":
+    command.main()
