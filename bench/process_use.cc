@@ -30,7 +30,7 @@ double cpu_seconds() {
 std::uint64_t directory_bytes(const std::string& directory) {
   std::uint64_t bytes = 0;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, ignored)) {
     struct stat info{};
     if (::stat(entry.path().c_str(), &info) == 0) bytes += static_cast<std::uint64_t>(info.st_blocks) * 512;
   }

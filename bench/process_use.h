@@ -11,7 +11,7 @@ namespace bide::bench {
 // back first: after a load that is the benchmark's own garbage.
 std::uint64_t resident_bytes();
 double cpu_seconds();  // User and system, all threads.
-// Blocks taken by the files directly in a directory.
+// Blocks taken by a directory and everything in it.
 std::uint64_t directory_bytes(const std::string& directory);
 
 }  // namespace bide::bench

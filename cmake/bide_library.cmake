@@ -4,6 +4,7 @@
 set(waiting "")
 foreach(folder IN LISTS BIDE_LIBRARY_FOLDERS)
   string(REGEX REPLACE "^src/" "bide_" target "${folder}")
+  string(REPLACE "/" "_" target "${target}")
   list(APPEND waiting ${target})
 endforeach()
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bench/engine_bench.h"
+#include "bench/worker_bench.h"
 #include "cli/command_groups.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -14,6 +15,18 @@
 namespace bide::cli {
 
 namespace {
+
+JsonArray to_json(const std::vector<bench::Goal>& goals) {
+  JsonArray json;
+  for (const bench::Goal& goal : goals) {
+    json.add(JsonObject()
+                 .add("what", goal.what)
+                 .add("wanted", goal.wanted)
+                 .add("measured", goal.measured)
+                 .add("met", goal.met));
+  }
+  return json;
+}
 
 JsonObject to_json(const bench::EngineFigures& f) {
   JsonObject json;
@@ -38,16 +51,19 @@ JsonObject to_json(const bench::EngineFigures& f) {
                        .add("bytes", f.disk_bytes)
                        .add("live_bytes", f.disk_live_bytes)
                        .add("amplification", f.disk_amplification));
-  JsonArray goals;
-  for (const bench::Goal& goal : bench::goals(f)) {
-    goals.add(JsonObject()
-                  .add("what", goal.what)
-                  .add("wanted", goal.wanted)
-                  .add("measured", goal.measured)
-                  .add("met", goal.met));
-  }
-  json.add("goals", goals);
-  return json;
+  return json.add("goals", to_json(bench::goals(f)));
+}
+
+JsonObject to_json(const bench::WorkerFigures& f) {
+  JsonObject json;
+  json.add("quick", f.quick);
+  json.add("limit", JsonObject().add("log_jobs_per_s", f.log_jobs_per_s));
+  json.add("worker", JsonObject()
+                         .add("jobs_per_s", f.jobs_per_s)
+                         .add("ratio", f.ratio)
+                         .add("effects_jobs_per_s", f.effects_jobs_per_s)
+                         .add("effects_ratio", f.effects_ratio));
+  return json.add("goals", to_json(bench::goals(f)));
 }
 
 void print_goals(const std::vector<bench::Goal>& goals) {
@@ -78,6 +94,25 @@ int bench_engine(const Invocation& call) {
   return kOk;
 }
 
+int bench_worker(const Invocation& call) {
+  StatusLine status;
+  bench::WorkerBenchOptions options;
+  options.directory = call.value_or("--dir", "");
+  options.quick = call.has("--quick");
+  options.progress = [&](std::string_view what, int part, int parts) {
+    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
+  };
+  const bench::WorkerFigures figures = take(bench::bench_worker(options));
+  status.clear();
+  if (call.json()) {
+    std::puts(to_json(figures).text().c_str());
+  } else {
+    std::printf("limit of this machine: a bare log does %.0f k jobs/s\n\n", figures.log_jobs_per_s / 1e3);
+    print_goals(bench::goals(figures));
+  }
+  return kOk;
+}
+
 constexpr Flag kDirFlag = {"--dir", "DIR", "where to work; default: the current directory"};
 constexpr Flag kQuickFlag = {"--quick", "", "with a tenth of the jobs, in less than a minute"};
 
@@ -89,7 +124,11 @@ std::vector<Command> bench_commands() {
            .details = "Everything is durable. The limits are measured in the same run: a bare log that makes the same\n"
                       "writes and syncs, and a bare overwrite with fdatasync.",
            .flags = {kQuickFlag, kDirFlag, kJsonFlag},
-           .run = bench_engine}};
+           .run = bench_engine},
+          {.path = "bench worker",
+           .summary = "Measure a worker with an empty handler against the limits of this machine",
+           .flags = {kQuickFlag, kDirFlag, kJsonFlag},
+           .run = bench_worker}};
 }
 
 }  // namespace bide::cli

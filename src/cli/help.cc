@@ -97,7 +97,7 @@ std::string roff(std::string_view text) {
 }  // namespace
 
 std::string manual_page() {
-  std::string page = ".TH BIDE 1 \"\" \"bide " + std::string(kVersion) + "\" \"User Commands\"\n";
+  std::string page = ".TH BIDE 1 \"\" \"bide " + std::string(version()) + "\" \"User Commands\"\n";
   page += ".SH NAME\nbide \\- durable background jobs\n";
   page += ".SH SYNOPSIS\n.B bide\n.I COMMAND\n[arguments] [flags]\n";
   page += ".SH DESCRIPTION\n";

@@ -64,6 +64,10 @@ Invocation::Invocation(const Command& command, std::vector<std::string> words) :
       if (flag.value.empty() && word.starts_with(std::string(flag.name) + "=")) fail_flag(flag.name, "takes no value");
     }
   }
+  // What follows two dashes are arguments, whatever they look like.
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  const std::vector<std::string> behind(dashes == words.end() ? dashes : dashes + 1, words.end());
+  words.erase(dashes, words.end());
   const std::vector<std::string> typed = words;
   std::reverse(words.begin(), words.end());
   try {
@@ -80,6 +84,7 @@ Invocation::Invocation(const Command& command, std::vector<std::string> words) :
     if (extra.size() > 1 && extra.front() == '-') fail_unknown_flag(command, extra);
     arguments_.push_back(extra);
   }
+  arguments_.insert(arguments_.end(), behind.begin(), behind.end());
   for (const auto& [flag, option] : options) {
     if (option->count() == 0) continue;
     std::vector<std::string>& values = values_[std::string(flag->name)];

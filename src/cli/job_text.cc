@@ -25,13 +25,26 @@ void add_bytes(JsonObject& json, const std::string& name, std::string_view bytes
   }
 }
 
-// The two largest units that are not zero: enough for people.
+struct Unit {
+  const char* name;
+  std::int64_t ms;
+};
+constexpr std::array kUnits = {Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000}, Unit{"s", 1000},
+                               Unit{"ms", 1}};
+
+// In the two largest units that there is something of: enough for people.
 std::string rough(Milliseconds span) {
-  using namespace std::chrono;
-  if (span < 10s) return core::format_duration(span);
-  if (span < 1h) return core::format_duration(duration_cast<seconds>(span));
-  if (span < 48h) return core::format_duration(duration_cast<minutes>(span));
-  return core::format_duration(duration_cast<hours>(span));
+  std::int64_t left = span.count();
+  for (std::size_t i = 0; i < kUnits.size(); ++i) {
+    if (left < kUnits[i].ms) continue;
+    std::string text = std::to_string(left / kUnits[i].ms) + kUnits[i].name;
+    left %= kUnits[i].ms;
+    if (i + 1 < kUnits.size() && left >= kUnits[i + 1].ms) {
+      text += std::to_string(left / kUnits[i + 1].ms) + kUnits[i + 1].name;
+    }
+    return text;
+  }
+  return "0ms";
 }
 
 std::string newest_error(const JobInfo& info) { return info.history.empty() ? "" : info.history.back().text; }

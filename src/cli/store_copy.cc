@@ -30,27 +30,37 @@ void make_empty_directory(const std::string& path) {
   if (error) throw Failure{kCannotMake, "cannot make " + path + ": " + error.message()};
 }
 
+void copy_files(const fs::path& from, const fs::path& to, StoreCopy& copy) {
+  platform::Disk& disk = platform::real_disk();
+  for (const std::string& name : take(disk.list(from.string()))) {
+    const fs::path source = from / name;
+    const fs::path target = to / name;
+    if (fs::is_directory(source)) {
+      take(disk.make_directory(target.string()));
+      copy_files(source, target, copy);
+      continue;
+    }
+    if (name == platform::kLockFileName || !fs::is_regular_file(source)) continue;
+    std::error_code error;
+    fs::copy_file(source, target, error);
+    if (error) throw Failure{kInputOutput, "cannot copy " + source.string() + ": " + error.message()};
+    const auto file = take(disk.open(target.string(), platform::OpenMode::kReadWrite));
+    take(file->sync());
+    ++copy.files;
+    copy.bytes += take(file->size());
+  }
+  take(disk.sync_directory(to.string()));
+}
+
 }  // namespace
 
 StoreCopy copy_store(const std::string& from, const std::string& to) {
   const engine::check::StoreReport original = checked(from);
   // Held to the end: nobody opens the store while it is copied.
   const auto lock = take(platform::share_directory(from));
-  platform::Disk& disk = platform::real_disk();
   make_empty_directory(to);
   StoreCopy copy;
-  for (const std::string& name : take(disk.list(from))) {
-    if (name == platform::kLockFileName || !fs::is_regular_file(fs::path(from) / name)) continue;
-    std::error_code error;
-    const fs::path target = fs::path(to) / name;
-    fs::copy_file(fs::path(from) / name, target, error);
-    if (error) throw Failure{kInputOutput, "cannot copy " + name + ": " + error.message()};
-    const auto file = take(disk.open(target.string(), platform::OpenMode::kReadWrite));
-    take(file->sync());
-    ++copy.files;
-    copy.bytes += take(file->size());
-  }
-  take(disk.sync_directory(to));
+  copy_files(from, to, copy);
   const engine::check::StoreReport made = checked(to);
   if (made.records != original.records) throw Failure{kInputOutput, "the copy differs from the original"};
   copy.live_jobs = made.waiting + made.running + made.dead;

@@ -6,6 +6,6 @@
 
 namespace bide::cli {
 
-inline constexpr std::string_view kVersion = BIDE_VERSION;
+std::string_view version();  // "1.2.3"
 
 }  // namespace bide::cli

@@ -12,8 +12,8 @@ namespace bide::cli {
 
 namespace {
 
-int version(const Invocation& call) {
-  const std::string number(kVersion);
+int print_version(const Invocation& call) {
+  const std::string number(version());
   if (call.json()) {
     std::puts(JsonObject().add("version", number).add("compiler", __VERSION__).text().c_str());
   } else {
@@ -25,7 +25,7 @@ int version(const Invocation& call) {
 }  // namespace
 
 std::vector<Command> version_commands() {
-  return {{.path = "version", .summary = "Say which bide this is", .flags = {kJsonFlag}, .run = version}};
+  return {{.path = "version", .summary = "Say which bide this is", .flags = {kJsonFlag}, .run = print_version}};
 }
 
 }  // namespace bide::cli

@@ -1,6 +1,7 @@
 """Jobs, queues and the dead set from the command line."""
 
 import json
+import os
 
 import command
 
@@ -137,6 +138,13 @@ class HelpTest(command.CommandTest):
         self.assertGreater(len(commands), 25)
         for name in commands:
             self.assertIn(f'.SS "bide {name}', manual)
+
+    def test_the_page_about_the_command_line_names_every_command(self):
+        with open(f"{os.path.dirname(os.path.abspath(__file__))}/../../docs/cli.md", encoding="utf-8") as file:
+            page = file.read()
+        for line in self.bide("--help").splitlines():
+            if line.startswith("  "):
+                self.assertIn(f"bide {line.split('  ')[1]}", page)
 
     def test_every_command_has_help(self):
         for line in self.bide("--help").splitlines():

@@ -14,7 +14,7 @@ class StoreTest(command.CommandTest):
         self.bide("work", "--kind", "now", "--shell", "exit 0", "--queue", "other", "--drain", "--quiet")
 
     def segment(self):
-        return sorted(name for name in os.listdir(f"{self.folder}/data") if name.endswith(".seg"))[0]
+        return "journal/" + min(os.listdir(f"{self.folder}/data/journal"))
 
     def flip(self, offset):
         with open(f"{self.folder}/data/{self.segment()}", "r+b") as file:

@@ -73,9 +73,8 @@ std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, 
   const JobState expected = job.phase == Phase::kDone      ? JobState::kDone
                             : job.phase == Phase::kDead    ? JobState::kDead
                             : job.phase == Phase::kRunning ? JobState::kRunning
-                            : job.due_ms <= moment.now_ms() && (!job.due_is_wall || job.due_ms <= moment.wall_ms())
-                                ? JobState::kReady
-                                : JobState::kScheduled;
+                            : World::is_due(job, moment)   ? JobState::kReady
+                                                           : JobState::kScheduled;
   if (info.state != expected) return differs("is " + std::string(bide::to_string(info.state)));
   if (info.attempts != job.attempts) return differs(numbers("attempts", info.attempts, job.attempts));
   if (job.phase == Phase::kDone) {

@@ -15,6 +15,7 @@ void Simulation::arm_crash(std::uint64_t operations) { crash_in_ = operations; }
 void Simulation::count_fault() {
   faults_seen_ = disk_.faults_fired();
   if (!planned_) return;
+  leases_wait_until_ms_ = moment_.elapsed_ms() + 1100;
   switch (planned_->operation) {
     case Operation::kWrite:
       tally_.add(planned_->fault == support::Fault::kShortWrite ? Event::kShortWrites : Event::kFailedWrites);
@@ -213,12 +214,14 @@ bool Simulation::try_to_open() {
   const platform::Instant instant = clock_.now();
   const bool set_back = instant.wall_us / 1000 < latest_now_ms_;
   if (opening_ <= 3 && !set_back && step_ > 0 && chance(0.25)) arm_crash(1 + below(12));
+  if (set_back && planned_) disarm();
   const std::uint64_t fired = disk_.faults_fired();
   auto opened = engine::Ledger::open(engine_options(disk_, engine_random_));
   crash_in_ = 0;
   const bool fault_fired = disk_.faults_fired() != fired;
   if (opened && !crashed_) {
-    if (fault_fired) disarm();
+    // All of it is going to be read, by us.
+    if (fault_fired || (planned_ && planned_->operation == Operation::kRead)) disarm();
     ledger_ = std::move(*opened);
     return true;
   }
@@ -226,6 +229,8 @@ bool Simulation::try_to_open() {
     expect(full_ && opened.error().code == ErrorCode::kDiskFull, "the store cannot be opened: " + opened.error().message);
     disk_.set_capacity(UINT64_MAX);
     room_again_ = true;
+    crash();
+    return false;
   }
   note("opening failed", crashed_, fault_fired);
   if (fault_fired) {
@@ -258,22 +263,28 @@ void Simulation::adopt_what_survived() {
   std::optional<std::size_t> survived;
   std::string differences;
   World found;
-  for (std::size_t i = timeline_.size(); i-- > oldest && !survived;) {
+  for (std::size_t i = timeline_.size(); i-- > oldest;) {
     World world = timeline_[i].world;
     learn_ids(*ledger_, world);
     const std::int64_t shift = due_shift(*ledger_, world);
-    if (shift > 0) {
-      differences += "\n    [" + std::to_string(i) + "] what waits was put off by " + std::to_string(shift) + " ms";
+    // Not put off, and not moved up by more than the clock was set back.
+    const std::int64_t back_us = std::min(lowest_offset_us_, instant.wall_us - instant.elapsed_us) - world.offset_us();
+    if (shift > 0 || shift < std::min<std::int64_t>(0, back_us / 1000) - 2) {
+      differences += "\n    [" + std::to_string(i) + "] what waits was moved by " + std::to_string(shift) + " ms";
       continue;
     }
     world.shift_dues(shift);
     world.reopen(instant, lowest_offset_us_, options_.max_crashes);
-    const auto differs = difference(*ledger_, world, world.at(instant), compare_options());
-    if (!differs) {
+    if (const auto differs = difference(*ledger_, world, world.at(instant), compare_options())) {
+      differences += "\n    [" + std::to_string(i) + "] " + *differs;
+    } else if (!survived) {
       survived = i;
       found = std::move(world);
     } else {
-      differences += "\n    [" + std::to_string(i) + "] " + *differs;
+      for (const auto& [tag, job] : world.jobs()) {
+        const ModelJob* other = found.find(tag);
+        if (other != nullptr && other->ended_token != job->ended_token) found.change(tag).ended_token_known = false;
+      }
     }
   }
   expect(survived.has_value(), "what is there after opening is none of the " + std::to_string(timeline_.size() - oldest) +
@@ -303,6 +314,7 @@ void Simulation::adopt_what_survived() {
 
   now_ = std::move(found);
   moment_ = now_.at(instant);
+  now_.see_due(moment_);
   // Leases that were not synced went with the power. Their tokens are not given again, but smaller ones may be.
   if (power_lost_) last_token_ = 0;
   power_lost_ = false;

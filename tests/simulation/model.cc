@@ -72,7 +72,24 @@ bool World::follow(const platform::Instant& instant) {
   const std::int64_t step_ms = step_us / 1000 + (step_us > 0 ? 1 : 0);
   offset_us_ += step_ms * 1000;
   shift_dues(step_ms);
+  forget_was_due();
   return true;
+}
+
+void World::see_due(const Moment& moment) {
+  std::vector<std::uint64_t> due;
+  for (const auto& [tag, job] : jobs_) {
+    if (job->phase == Phase::kWaiting && job->due_is_wall && !job->was_due && is_due(*job, moment)) due.push_back(tag);
+  }
+  for (const std::uint64_t tag : due) change(tag).was_due = true;
+}
+
+void World::forget_was_due() {
+  std::vector<std::uint64_t> due;
+  for (const auto& [tag, job] : jobs_) {
+    if (job->was_due) due.push_back(tag);
+  }
+  for (const std::uint64_t tag : due) change(tag).was_due = false;
 }
 
 void World::shift_dues(std::int64_t by_ms) {
@@ -89,6 +106,7 @@ void World::shift_dues(std::int64_t by_ms) {
 
 void World::wait_for(ModelJob& job, Milliseconds after, const Moment& moment) {
   job.due_is_wall = false;
+  job.was_due = false;
   job.due_ms = after.count() > 0 ? moment.now_ms_rounded_up() + after.count() : moment.now_ms();
   job.not_before_elapsed_us = moment.elapsed_us + std::max<std::int64_t>(0, after.count()) * 1000;
   job.not_before_wall_us = ModelJob::kAlways;
@@ -136,6 +154,7 @@ ModelJob& World::end_attempt(std::uint64_t tag, Fault fault, const std::string& 
   job.history = std::min(job.history + 1, Limits::kHistory);
   job.last_error = settled ? error : "";
   job.ended_token = settled ? job.token : 0;
+  job.ended_token_known = true;
   job.token = 0;
   return job;
 }
@@ -161,6 +180,7 @@ void World::expire(std::uint64_t tag, const Moment& moment) {
   job.dead_reason = DeadReason::kExpired;
   job.finished_ms = moment.now_ms();
   job.ended_token = 0;
+  job.ended_token_known = true;
 }
 
 void World::give_back(std::uint64_t tag, const Returned& outcome, const Moment& moment, bool settled) {
@@ -168,6 +188,7 @@ void World::give_back(std::uint64_t tag, const Returned& outcome, const Moment& 
   job.phase = Phase::kWaiting;
   job.attempts -= 1;
   job.ended_token = settled ? job.token : 0;
+  job.ended_token_known = true;
   job.token = 0;
   if (outcome.after.count() > 0) wait_for(job, outcome.after, moment);
 }
@@ -176,6 +197,7 @@ void World::finish(std::uint64_t tag, const BodyPlan& result, const Moment& mome
   ModelJob& job = change(tag);
   job.phase = Phase::kDone;
   job.ended_token = job.token;
+  job.ended_token_known = true;
   job.token = 0;
   job.result = result;
   job.finished_ms = moment.now_ms();
@@ -184,6 +206,7 @@ void World::finish(std::uint64_t tag, const BodyPlan& result, const Moment& mome
 void World::reschedule(std::uint64_t tag, Time due, const Moment& moment) {
   ModelJob& job = change(tag);
   job.ended_token = 0;
+  job.ended_token_known = true;
   wait_for(job, Milliseconds(0), moment);
   if (due.time_since_epoch().count() > moment.now_ms()) {
     job.due_ms = due.time_since_epoch().count();
@@ -197,6 +220,7 @@ void World::replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, co
   ModelJob& job = change(tag);
   job.phase = Phase::kWaiting;
   job.ended_token = 0;
+  job.ended_token_known = true;
   if (!keep_attempts) {
     job.attempts = 0;
     job.counts = {};
@@ -223,6 +247,7 @@ void World::reopen(const platform::Instant& instant, std::int64_t lowest_offset_
   offset_us_ = instant.wall_us - instant.elapsed_us;
   const std::int64_t unseen_us = std::max<std::int64_t>(0, offset_us_ - before_us);
   const Moment moment = at(instant);
+  forget_was_due();
   std::vector<std::uint64_t> tags;
   for (const auto& [tag, job] : jobs_) {
     if (job->is_live()) tags.push_back(tag);

@@ -64,6 +64,8 @@ struct ModelJob {
   std::size_t history = 0;
   std::string last_error = {};  // Empty: whatever the engine wrote.
   std::uint64_t ended_token = 0;  // Of the settlement that is the last thing that happened to it.
+  bool ended_token_known = true;  // Two states that a crash may have left look the same from outside.
+  bool was_due = false;           // The wall clock has reached due_ms; it may have been steered back a little since.
 
   // Running.
   std::uint64_t token = 0;
@@ -103,6 +105,11 @@ class World {
   static constexpr std::int64_t kClockStepUs = 100'000;
   // True: it was a step, and what waits for a span of time moved along.
   bool follow(const platform::Instant& instant);
+  // Jobs due by the wall clock become so at this moment, and stay so until it is stepped.
+  void see_due(const Moment& moment);
+  static bool is_due(const ModelJob& job, const Moment& moment) {
+    return job.due_ms <= moment.now_ms() && (!job.due_is_wall || job.was_due || job.due_ms <= moment.wall_ms());
+  }
   Moment at(const platform::Instant& instant) const {
     return {instant.elapsed_us, instant.wall_us, instant.elapsed_us + offset_us_};
   }
@@ -129,6 +136,7 @@ class World {
 
  private:
   ModelJob& end_attempt(std::uint64_t tag, Fault fault, const std::string& error, bool settled);
+  void forget_was_due();
   static void wait_for(ModelJob& job, Milliseconds after, const Moment& moment);
 
   Jobs jobs_;

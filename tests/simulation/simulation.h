@@ -88,6 +88,7 @@ class Simulation {
   void check();
   void check_wake();
   void observe_leases();
+  bool leases_may_wait() const;
   void observe_forgotten();
   void run_task();
   void finish_tasks();
@@ -188,6 +189,7 @@ class Simulation {
   int full_until_ = 0;
   bool room_again_ = false;
   bool reserve_expected_ = false;
+  std::int64_t leases_wait_until_ms_ = 0;  // Elapsed.
   std::uint64_t full_since_address_ = 0;
   std::int64_t lowest_offset_us_ = 0;  // Since the store was last open.
   bool in_tidy_ = false;

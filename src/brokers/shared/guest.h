@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -102,26 +102,33 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   struct Held {
     JobId id;
     std::uint64_t subscription = 0;
+    bool outlives_process = false;
     bool carried = false;
   };
   enum class State { kConnected, kSeeking, kSucceeded, kClosed };
 
   Guest(Greeted greeted, FindOwner find_owner, Milliseconds patience);
 
-  template <class T, class Fill>
-  void ask(FrameType type, Completion<T> done, Fill fill);
+  template <class T, class... Args>
+  void ask(FrameType type, Completion<T> done, const Args&... arguments);
+  // One frame, or as many as it takes.
+  template <class Item, class R>
+  void ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done);
   void submit(FrameType type, std::uint64_t number, std::string frame, Handler handler);
-  void hand_to_successor(const Call& call);
-  void say(std::string frame);  // With the lock held: no answer is expected.
+  static void hand_to(const Successor& successor, const Call& call);
+  void say(std::string frame);  // With the lock held, while connected: no answer is expected.
   void wake();                  // With the lock held.
   void set_credit(std::uint64_t number, int credit);
+  void renew_credit(std::uint64_t number, Subscribed& subscribed);  // With the lock held.
   void unsubscribe(std::uint64_t number);
   void release(const std::vector<std::uint64_t>& tokens);
 
   // Of the guest's thread.
   void run();
-  void exchange();
+  void talk();
+  void hang_up();
   bool receive();
+  bool take_frames();
   bool take_frame(const Frame& frame);
   void take_leases(std::uint64_t number, std::vector<Lease> leases);
   void lose_owner();
@@ -129,11 +136,12 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void join(Greeted greeted);
   void succeed(Successor successor);
   void expire_calls(const std::string& why);
-  void finish();
+  void end_calls();
 
   const FindOwner find_owner_;
   const Milliseconds patience_;
   platform::Waker waker_;
+  std::atomic<std::uint64_t> last_number_ = 0;
 
   // Of the guest's thread.
   platform::LocalSocket socket_;
@@ -141,14 +149,13 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   Outgoing outgoing_;
   bool deaf_ = false;     // The owner takes nothing any more, though it may have sent something.
   bool goodbye_ = false;  // The owner has said so.
-  std::int64_t closing_since_ms_ = 0;
+  std::int64_t closing_since_ms_ = 0;  // 0: not yet.
 
   mutable std::mutex mutex_;  // Guards everything below.
   State state_ = State::kConnected;
   bool closing_ = false;
   bool vanishing_ = false;
   bool asleep_ = false;
-  std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, Call> calls_;  // Not answered yet, in order.
   std::size_t unanswered_bytes_ = 0;
   std::vector<std::pair<std::uint64_t, SharedFrame>> unsent_;  // By call; 0 for what has no answer.

@@ -413,6 +413,8 @@ void Host::watch_the_clock() {
 void Host::close_in_order() {
   const std::int64_t now = now_ms();
   if (phase_ == Phase::kServing) {
+    // Once more around: an end that was there before ours is noticed.
+    if (!std::exchange(closing_seen_, true)) return mailbox_->post([] {});
     phase_ = Phase::kAnswering;
     closing_since_ms_ = now;
     for (auto& [number, visitor] : visitors_) {

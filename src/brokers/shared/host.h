@@ -92,6 +92,7 @@ class Host {
   std::uint64_t last_visitor_ = 0;
   std::size_t ends_pending_ = 0;
   bool crowded_ = false;
+  bool closing_seen_ = false;
   Phase phase_ = Phase::kServing;
   std::int64_t closing_since_ms_ = 0;
 

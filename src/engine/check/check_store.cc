@@ -16,9 +16,11 @@ namespace bide::engine::check {
 
 namespace {
 
+constexpr std::string_view kJournal = "journal";
 constexpr std::string_view kSegmentSuffix = ".seg";
 constexpr std::string_view kSnapshotPrefix = "snapshot-";
 constexpr std::string_view kUnfinishedSnapshot = "snapshot.tmp";
+constexpr std::string_view kReserve = "reserve";  // Room kept for settling on a full disk; its content means nothing.
 constexpr std::size_t kMostFindings = 100;
 
 std::optional<std::uint64_t> hexadecimal(std::string_view text) {
@@ -54,9 +56,7 @@ class Checker {
   Checker(platform::Disk& disk, std::string directory) : disk_(disk), directory_(std::move(directory)) {}
 
   Result<StoreReport> run() {
-    auto names = disk_.list(directory_);
-    if (!names) return names.error();
-    sort_names(*names);
+    if (Status listed = list_files(); !listed) return listed.error();
     if (segments_.empty() && snapshots_.empty()) {
       return Error{ErrorCode::kNotFound, "there is no store in " + directory_};
     }
@@ -77,28 +77,41 @@ class Checker {
     std::uint64_t base = 0;
   };
 
-  void sort_names(const std::vector<std::string>& names) {
-    for (const std::string& name : names) {
-      const std::string_view view = name;
-      if (view.ends_with(kSegmentSuffix)) {
-        if (const auto base = hexadecimal(view.substr(0, view.size() - kSegmentSuffix.size()))) {
-          segments_.push_back({name, *base});
-          continue;
-        }
-      } else if (view.starts_with(kSnapshotPrefix) && hexadecimal(view.substr(kSnapshotPrefix.size()))) {
+  Status list_files() {
+    const auto names = disk_.list(directory_);
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      if (name == kJournal) {
+        if (Status listed = list_segments(); !listed) return listed;
+      } else if (name.starts_with(kSnapshotPrefix) &&
+                 hexadecimal(std::string_view(name).substr(kSnapshotPrefix.size()))) {
         snapshots_.push_back(name);
-        continue;
-      } else if (view == kUnfinishedSnapshot) {
+      } else if (name == kUnfinishedSnapshot) {
         find(Finding::Kind::kNote, name, 0, "a snapshot that was not finished; it is not looked at");
-        continue;
-      } else if (view == platform::kLockFileName) {
-        continue;
+      } else if (name != platform::kLockFileName && name != kReserve) {
+        find(Finding::Kind::kNote, name, 0, "not a file of the store");
       }
-      find(Finding::Kind::kNote, name, 0, "not a file of the store");
     }
     // Their names are addresses of equal length.
-    std::sort(segments_.begin(), segments_.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
     std::sort(snapshots_.begin(), snapshots_.end());
+    return {};
+  }
+
+  Status list_segments() {
+    const auto names = disk_.list(directory_ + "/" + std::string(kJournal));
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      const std::string path = std::string(kJournal) + "/" + name;
+      const std::string_view digits = std::string_view(name).substr(0, name.find('.'));
+      const auto base = name.ends_with(kSegmentSuffix) ? hexadecimal(digits) : std::nullopt;
+      if (base) {
+        segments_.push_back({path, *base});
+      } else {
+        find(Finding::Kind::kNote, path, 0, "not a segment of the journal");
+      }
+    }
+    std::sort(segments_.begin(), segments_.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
+    return {};
   }
 
   Status check_snapshot() {

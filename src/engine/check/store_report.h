@@ -17,7 +17,7 @@ struct Finding {
     kNote,
   };
   Kind kind = Kind::kNote;
-  std::string file;  // Name within the directory.
+  std::string file;  // Path within the directory.
   std::uint64_t offset = 0;
   std::string text;
 };

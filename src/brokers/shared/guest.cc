@@ -1,0 +1,534 @@
+#include "brokers/shared/guest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bide/wait.h"
+#include "platform/clock.h"
+#include "platform/fatal.h"
+
+namespace bide::brokers::shared {
+
+namespace {
+
+constexpr std::size_t kReadBytes = 256 << 10;
+constexpr std::int64_t kGoodbyeAtMostMs = 5'000;
+constexpr Milliseconds kFirstWait{5};
+constexpr Milliseconds kLongestWait{200};
+constexpr Milliseconds kTick{100};
+// The answer of a call that has nothing to say but yes.
+constexpr std::string_view kYes("\x01", 1);
+
+std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
+
+Error closed() { return {ErrorCode::kUnavailable, "the store is closed"}; }
+
+Error not_confirmed(FrameType type) {
+  std::string text = "the process that owned the data directory ended before it confirmed";
+  if (type == FrameType::kEnqueue) text += "; the jobs may exist";
+  return {ErrorCode::kUnavailable, std::move(text)};
+}
+
+}  // namespace
+
+// What a subscriber holds in its hands; it may outlive the store.
+class Guest::Handle : public Subscription {
+ public:
+  Handle(std::shared_ptr<Guest> guest, std::uint64_t number) : guest_(std::move(guest)), number_(number) {}
+  ~Handle() override { guest_->unsubscribe(number_); }
+  void set_credit(int credit) override { guest_->set_credit(number_, credit); }
+
+ private:
+  const std::shared_ptr<Guest> guest_;
+  const std::uint64_t number_;
+};
+
+std::shared_ptr<Guest> Guest::start(Greeted greeted, FindOwner find_owner, Milliseconds patience) {
+  std::shared_ptr<Guest> guest(new Guest(std::move(greeted), std::move(find_owner), patience));
+  guest->thread_ = std::thread([raw = guest.get()] { raw->run(); });
+  return guest;
+}
+
+Guest::Guest(Greeted greeted, FindOwner find_owner, Milliseconds patience)
+    : find_owner_(std::move(find_owner)),
+      patience_(patience),
+      socket_(std::move(greeted.socket)),
+      incoming_(std::move(greeted.incoming)),
+      capabilities_(std::move(greeted.capabilities)) {}
+
+Guest::~Guest() { platform::require(!thread_.joinable(), "a guest is closed before its end"); }
+
+void Guest::close() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  waker_.wake();
+  if (thread_.joinable()) thread_.join();
+  std::map<std::uint64_t, Subscribed> ended;  // Destroyed without the lock: the successor may have to be waited for.
+  std::lock_guard lock(mutex_);
+  state_ = State::kClosed;
+  ended.swap(subscriptions_);
+}
+
+void Guest::vanish() {
+  {
+    std::lock_guard lock(mutex_);
+    vanishing_ = true;
+  }
+  close();
+}
+
+// ---- Calls, from any thread.
+
+void Guest::submit(FrameType type, std::uint64_t number, std::string frame, Handler handler) {
+  Call call{.type = type,
+            .frame = std::make_shared<const std::string>(std::move(frame)),
+            .handler = std::move(handler),
+            .since_ms = now_ms()};
+  std::unique_lock lock(mutex_);
+  if (state_ == State::kClosed || closing_) {
+    lock.unlock();
+    call.handler(closed());
+    return;
+  }
+  if (state_ == State::kSucceeded) {
+    const Successor successor = successor_;
+    lock.unlock();
+    hand_to(successor, call);
+    return;
+  }
+  unanswered_bytes_ += call.frame->size();
+  if (state_ == State::kConnected) {
+    unsent_.emplace_back(number, call.frame);
+    wake();
+  }
+  calls_.emplace(number, std::move(call));
+}
+
+void Guest::hand_to(const Successor& successor, const Call& call) {
+  // The subscription itself has been handed on already.
+  if (call.type == FrameType::kSubscribe || call.type == FrameType::kUnsubscribe) return call.handler(kYes);
+  const Reply reply = [handler = call.handler](const Answer& answer) {
+    std::string bytes;
+    Encoder out(bytes);
+    answer(out);
+    handler(std::string_view(bytes));
+  };
+  const bool understood =
+      carry_out(call.type, payload_of(*call.frame), *successor.broker, *successor.inspector, reply);
+  platform::require(understood, "a guest understands its own calls");
+}
+
+void Guest::say(std::string frame) {
+  unsent_.emplace_back(0, std::make_shared<const std::string>(std::move(frame)));
+  wake();
+}
+
+void Guest::wake() {
+  if (!asleep_) return;
+  asleep_ = false;
+  waker_.wake();
+}
+
+// ---- Subscriptions.
+
+Result<std::unique_ptr<Subscription>> Guest::subscribe(SubscribeOptions options, LeaseSink sink) {
+  const std::uint64_t number = ++last_number_;
+  std::string frame = make_frame(FrameType::kSubscribe, number, [&](Encoder& out) { put(out, number, options); });
+  if (frame.size() > kFrameBytes) return Error{ErrorCode::kInvalidArgument, "queues: too many"};
+  {
+    std::unique_lock lock(mutex_);
+    if (state_ == State::kSucceeded) {
+      Broker* const broker = successor_.broker;
+      lock.unlock();
+      return broker->subscribe(std::move(options), std::move(sink));
+    }
+    Subscribed& subscribed = subscriptions_[number];
+    subscribed.credit = options.credit;
+    subscribed.options = std::move(options);
+    subscribed.sink = std::make_shared<const LeaseSink>(std::move(sink));
+  }
+  const auto start = [&](const Completion<void>& done) {
+    submit(FrameType::kSubscribe, number, std::move(frame), [this, number, done](Result<std::string_view> payload) {
+      Status answered = closed();
+      if (payload) {
+        Decoder in(*payload);
+        answered = take<Status>(in);
+      } else {
+        answered = payload.error();
+      }
+      {
+        std::lock_guard lock(mutex_);
+        const auto found = subscriptions_.find(number);
+        if (found != subscriptions_.end() && answered) found->second.established = true;
+        if (found != subscriptions_.end() && !answered) subscriptions_.erase(found);
+      }
+      done(answered);
+    });
+  };
+  if (std::this_thread::get_id() == thread_.get_id()) {
+    start([](const Status&) {});  // It cannot wait for itself.
+  } else if (const Status answered = wait<void>(start); !answered) {
+    return answered.error();
+  }
+  return std::unique_ptr<Subscription>(new Handle(shared_from_this(), number));
+}
+
+void Guest::unsubscribe(std::uint64_t number) {
+  std::unique_ptr<Subscription> inner;  // Destroyed without the lock.
+  std::unique_lock lock(mutex_);
+  auto found = subscriptions_.find(number);
+  if (found == subscriptions_.end()) return;
+  if (state_ == State::kConnected && !closing_) {
+    found->second.ended = true;
+    const std::uint64_t call = ++last_number_;
+    std::string frame = make_frame(FrameType::kUnsubscribe, call, [&](Encoder& out) { put(out, number); });
+    if (std::this_thread::get_id() == thread_.get_id()) {
+      say(std::move(frame));
+    } else {
+      lock.unlock();
+      // Leases that are under way still reach the sink; after the answer there are none.
+      (void)wait<void>([&](const Completion<void>& done) {
+        submit(FrameType::kUnsubscribe, call, std::move(frame), [done](const Result<std::string_view>&) { done({}); });
+      });
+      lock.lock();
+    }
+    found = subscriptions_.find(number);
+    if (found == subscriptions_.end()) return;
+  }
+  inner = std::move(found->second.inner);
+  subscriptions_.erase(found);
+  lock.unlock();
+}
+
+void Guest::set_credit(std::uint64_t number, int credit) {
+  std::lock_guard lock(mutex_);
+  const auto found = subscriptions_.find(number);
+  if (found == subscriptions_.end()) return;
+  found->second.credit = credit;
+  renew_credit(number, found->second);
+}
+
+void Guest::renew_credit(std::uint64_t number, Subscribed& subscribed) {
+  if (subscribed.inner != nullptr) {
+    subscribed.inner->set_credit(subscribed.rest());
+  } else if (state_ == State::kConnected) {
+    say(make_frame(FrameType::kSetCredit, 0, [&](Encoder& out) { put(out, number, subscribed.rest()); }));
+  }
+}
+
+void Guest::release(const std::vector<std::uint64_t>& tokens) {
+  std::lock_guard lock(mutex_);
+  for (const std::uint64_t token : tokens) {
+    const auto found = held_.find(token);
+    if (found == held_.end()) continue;
+    const auto subscribed = subscriptions_.find(found->second.subscription);
+    if (found->second.carried && subscribed != subscriptions_.end()) {
+      --subscribed->second.carried;
+      renew_credit(subscribed->first, subscribed->second);
+    }
+    held_.erase(found);
+  }
+}
+
+Completion<std::vector<Extended>> Guest::noting(const std::vector<LeaseRef>& leases,
+                                                Completion<std::vector<Extended>> done) {
+  std::vector<std::uint64_t> tokens;
+  for (const LeaseRef& lease : leases) tokens.push_back(lease.token);
+  return [this, tokens = std::move(tokens), done = std::move(done)](Result<std::vector<Extended>> result) {
+    std::vector<std::uint64_t> over;
+    for (std::size_t i = 0; result && i < std::min(tokens.size(), result->size()); ++i) {
+      if ((*result)[i].lost) over.push_back(tokens[i]);
+    }
+    if (!over.empty()) release(over);
+    done(std::move(result));
+  };
+}
+
+Completion<std::vector<Status>> Guest::noting(const std::vector<Settlement>& settlements,
+                                              Completion<std::vector<Status>> done) {
+  std::vector<std::uint64_t> tokens;
+  for (const Settlement& settlement : settlements) tokens.push_back(settlement.lease.token);
+  return [this, tokens = std::move(tokens), done = std::move(done)](Result<std::vector<Status>> result) {
+    std::vector<std::uint64_t> over;
+    for (std::size_t i = 0; result && i < std::min(tokens.size(), result->size()); ++i) {
+      const Status& status = (*result)[i];
+      if (status || status.error().code == ErrorCode::kLeaseLost || status.error().code == ErrorCode::kNotFound) {
+        over.push_back(tokens[i]);
+      }
+    }
+    release(over);
+    done(std::move(result));
+  };
+}
+
+// ---- The guest's thread.
+
+void Guest::run() {
+  if (!take_frames()) lose_owner();
+  while (true) {
+    State state;
+    {
+      std::lock_guard lock(mutex_);
+      if (vanishing_) state_ = State::kClosed;
+      state = state_;
+    }
+    if (state == State::kConnected) {
+      talk();
+    } else if (state == State::kSeeking) {
+      seek_owner();
+    } else {
+      break;
+    }
+  }
+  hang_up();
+  end_calls();
+}
+
+void Guest::hang_up() { const platform::LocalSocket gone = std::move(socket_); }
+
+// One round of sending and receiving.
+void Guest::talk() {
+  bool closing = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [number, frame] : unsent_) {
+      if (const auto call = calls_.find(number); call != calls_.end()) call->second.sent = true;
+      if (!deaf_) outgoing_.add(std::move(frame));
+    }
+    unsent_.clear();
+    asleep_ = true;
+    closing = closing_;
+    if (closing && closing_since_ms_ == 0) {
+      closing_since_ms_ = now_ms();
+      if (!deaf_) outgoing_.add(make_frame(FrameType::kGoodbye, 0));
+    }
+  }
+  if (!outgoing_.empty() && outgoing_.send_to(socket_) == Outgoing::Sent::kClosed) {
+    // Not the end yet: its last answers may still be there to read.
+    deaf_ = true;
+    outgoing_.clear();
+  }
+  platform::Readiness waited[] = {{waker_.descriptor(), true, false},
+                                  {socket_.descriptor(), true, !outgoing_.empty()}};
+  platform::wait_ready(waited, closing ? std::optional(kTick) : std::nullopt);
+  if (waited[0].read) waker_.clear();
+  {
+    std::lock_guard lock(mutex_);
+    asleep_ = false;
+  }
+  const bool late = closing && now_ms() - closing_since_ms_ > kGoodbyeAtMostMs;
+  if (late || (waited[1].read && !receive())) lose_owner();
+}
+
+// False: the owner is gone, or not to be understood.
+bool Guest::receive() {
+  const platform::Transfer transfer = socket_.receive(incoming_.room(kReadBytes), kReadBytes);
+  if (transfer.closed) return false;
+  incoming_.filled(transfer.bytes);
+  return take_frames();
+}
+
+bool Guest::take_frames() {
+  Frame frame;
+  FrameReader::Next next = FrameReader::Next::kMore;
+  while ((next = incoming_.next(frame)) == FrameReader::Next::kFrame) {
+    if (!take_frame(frame)) return false;
+  }
+  return next == FrameReader::Next::kMore;
+}
+
+bool Guest::take_frame(const Frame& frame) {
+  Decoder in(frame.payload);
+  if (frame.type == FrameType::kAnswer) {
+    Call call;
+    {
+      std::lock_guard lock(mutex_);
+      const auto found = calls_.find(frame.number);
+      if (found == calls_.end()) return true;  // Nobody waits for it.
+      call = std::move(found->second);
+      calls_.erase(found);
+      unanswered_bytes_ -= call.frame->size();
+    }
+    call.handler(frame.payload);
+    return true;
+  }
+  if (frame.type == FrameType::kLeases) {
+    auto leases = take<std::vector<Lease>>(in);
+    if (!in.done()) return false;
+    take_leases(frame.number, std::move(leases));
+    return true;
+  }
+  if (frame.type == FrameType::kPressure) {
+    auto pressure = take<Pressure>(in);
+    if (!in.done()) return false;
+    std::lock_guard lock(mutex_);
+    pressure_ = std::move(pressure);
+    return true;
+  }
+  goodbye_ = frame.type == FrameType::kGoodbye;
+  return false;
+}
+
+void Guest::take_leases(std::uint64_t number, std::vector<Lease> leases) {
+  std::shared_ptr<const LeaseSink> sink;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = subscriptions_.find(number);
+    if (found != subscriptions_.end()) {
+      sink = found->second.sink;
+      const bool outlives = found->second.options.outlives_process;
+      for (const Lease& lease : leases) held_[lease.token] = {lease.job.id, number, outlives, false};
+    }
+  }
+  if (sink != nullptr) return (*sink)(std::move(leases));
+  // Its subscriber left while they were under way.
+  std::vector<Settlement> back;
+  for (const Lease& lease : leases) back.push_back({.lease = {lease.job.id, lease.token}, .outcome = Returned{}});
+  settle(std::move(back), [](const Result<std::vector<Status>>&) {});
+}
+
+void Guest::lose_owner() {
+  std::vector<Call> failed;
+  {
+    std::lock_guard lock(mutex_);
+    state_ = closing_ ? State::kClosed : State::kSeeking;
+    unsent_.clear();
+    const std::int64_t now = now_ms();
+    for (auto at = calls_.begin(); at != calls_.end();) {
+      Call& call = at->second;
+      const bool unharmed = !call.sent || goodbye_ || is_repeatable(call.type) || call.type == FrameType::kSubscribe;
+      if (unharmed && call.type != FrameType::kUnsubscribe) {
+        call.sent = false;
+        call.since_ms = now;
+        ++at;
+      } else {
+        unanswered_bytes_ -= call.frame->size();
+        failed.push_back(std::move(call));
+        at = calls_.erase(at);
+      }
+    }
+    for (auto& [token, held] : held_) {
+      const auto subscribed = subscriptions_.find(held.subscription);
+      if (!held.carried && subscribed != subscriptions_.end()) ++subscribed->second.carried;
+      held.carried = true;
+    }
+  }
+  hang_up();
+  outgoing_.clear();
+  incoming_ = {};
+  deaf_ = goodbye_ = false;
+  for (const Call& call : failed) call.handler(not_confirmed(call.type));
+}
+
+void Guest::seek_owner() {
+  for (Milliseconds pause = kFirstWait;; pause = std::min(pause * 2, kLongestWait)) {
+    {
+      std::lock_guard lock(mutex_);
+      if (closing_) {
+        state_ = State::kClosed;
+        return;
+      }
+    }
+    auto found = find_owner_();
+    if (found) {
+      if (auto* greeted = std::get_if<Greeted>(&*found)) return join(std::move(*greeted));
+      return succeed(std::get<Successor>(*found));
+    }
+    expire_calls(found.error().message);
+    platform::Readiness waited{waker_.descriptor(), true, false};
+    platform::wait_ready({&waited, 1}, pause);
+    waker_.clear();
+  }
+}
+
+void Guest::join(Greeted greeted) {
+  socket_ = std::move(greeted.socket);
+  incoming_ = std::move(greeted.incoming);
+  std::unique_lock lock(mutex_);
+  capabilities_ = std::move(greeted.capabilities);
+  pressure_ = {};
+  state_ = State::kConnected;
+  std::vector<LeaseRef> ours;
+  for (const auto& [token, held] : held_) {
+    if (!held.outlives_process) ours.push_back({held.id, token});
+  }
+  if (!ours.empty()) say(make_frame(FrameType::kHolding, 0, [&](Encoder& out) { put(out, ours); }));
+  for (auto& [number, subscribed] : subscriptions_) {
+    if (!subscribed.established || subscribed.ended) continue;
+    SubscribeOptions options = subscribed.options;
+    options.credit = subscribed.rest();
+    const std::uint64_t call = ++last_number_;
+    say(make_frame(FrameType::kSubscribe, call, [&, name = number](Encoder& out) { put(out, name, options); }));
+  }
+  for (auto& [number, call] : calls_) unsent_.emplace_back(number, call.frame);
+  for (auto& [number, subscribed] : subscriptions_) {
+    if (!subscribed.established && !subscribed.ended) renew_credit(number, subscribed);
+  }
+  lock.unlock();
+  if (!take_frames()) lose_owner();
+}
+
+void Guest::succeed(Successor successor) {
+  std::map<std::uint64_t, Call> calls;
+  std::map<std::uint64_t, Error> refused;
+  {
+    std::lock_guard lock(mutex_);
+    successor_ = successor;
+    state_ = State::kSucceeded;
+    for (auto& [number, subscribed] : subscriptions_) {
+      if (subscribed.ended) continue;
+      SubscribeOptions options = subscribed.options;
+      options.credit = subscribed.rest();
+      auto inner = successor.broker->subscribe(std::move(options), *subscribed.sink);
+      if (inner) {
+        subscribed.inner = std::move(*inner);
+      } else {
+        refused.emplace(number, inner.error());
+      }
+    }
+    calls.swap(calls_);
+    unanswered_bytes_ = 0;
+  }
+  for (const auto& [number, call] : calls) {
+    const auto error = refused.find(number);  // A subscription has the number of its call.
+    if (error != refused.end()) {
+      call.handler(error->second);
+    } else {
+      hand_to(successor, call);
+    }
+  }
+}
+
+void Guest::expire_calls(const std::string& why) {
+  std::vector<Call> expired;
+  {
+    std::lock_guard lock(mutex_);
+    const std::int64_t before = now_ms() - patience_.count();
+    for (auto at = calls_.begin(); at != calls_.end();) {
+      if (at->second.since_ms > before) {
+        ++at;
+        continue;
+      }
+      unanswered_bytes_ -= at->second.frame->size();
+      expired.push_back(std::move(at->second));
+      at = calls_.erase(at);
+    }
+  }
+  for (const Call& call : expired) {
+    call.handler(Error{ErrorCode::kUnavailable, "the owner of the data directory is gone: " + why});
+  }
+}
+
+void Guest::end_calls() {
+  std::map<std::uint64_t, Call> calls;
+  {
+    std::lock_guard lock(mutex_);
+    calls.swap(calls_);
+    unanswered_bytes_ = 0;
+  }
+  for (const auto& [number, call] : calls) call.handler(closed());
+}
+
+}  // namespace bide::brokers::shared

@@ -1,0 +1,207 @@
+// Guest, the calls of Broker and Inspector: each becomes a frame, and its answer what the caller waits for.
+
+#include <optional>
+#include <utility>
+
+#include "brokers/shared/guest.h"
+#include "core/job_rules.h"
+#include "platform/clock.h"
+
+namespace bide::brokers::shared {
+
+namespace {
+
+constexpr std::size_t kUnansweredBytes = 64ull << 20;
+constexpr std::size_t kItemBytes = kFrameBytes - (1 << 20);
+
+Error not_understood() { return {ErrorCode::kUnavailable, "the owner's answer is not understood"}; }
+
+// At least what it takes in a frame.
+std::size_t bytes_of(const Job& job) {
+  std::size_t bytes = 256 + job.kind.size() + job.queue.size() + job.body.size() + job.content_type.size() +
+                      job.unique_key.size() + 8 * job.retry.waits.size();
+  for (const auto& [name, value] : job.headers) bytes += name.size() + value.size() + 20;
+  return bytes;
+}
+
+std::size_t bytes_of(const Settlement& settlement) {
+  std::size_t bytes = 256;
+  for (const Job& effect : settlement.effects) bytes += bytes_of(effect);
+  if (const auto* done = std::get_if<Done>(&settlement.outcome)) bytes += done->result.size() + done->content_type.size();
+  if (const auto* dead = std::get_if<Dead>(&settlement.outcome)) bytes += dead->error.size();
+  if (const auto* returned = std::get_if<Returned>(&settlement.outcome)) bytes += returned->note.size();
+  if (const auto* again = std::get_if<RetryAt>(&settlement.outcome)) {
+    bytes += again->error.size() + (again->body ? again->body->size() : 0);
+  }
+  return bytes;
+}
+
+// Why it cannot even be sent.
+Error refusal(const Job& job) {
+  const std::int64_t wall_ms = platform::real_clock().now().wall_us / 1000;
+  if (const Status valid = core::validate(job, Time(Milliseconds(wall_ms))); !valid) return valid.error();
+  return {ErrorCode::kInvalidArgument, "the job has more than " + std::to_string(kItemBytes) + " bytes"};
+}
+Error refusal(const Settlement& settlement) {
+  return {ErrorCode::kInvalidArgument, "the outcome of job " + settlement.lease.id.to_string() +
+                                           " and its effects have more than " + std::to_string(kItemBytes) + " bytes"};
+}
+
+// The answers to the pieces of one call.
+template <class R>
+struct Gathered {
+  explicit Gathered(std::size_t count, Completion<std::vector<R>> given) : results(count), done(std::move(given)) {}
+
+  void add(std::size_t first, std::size_t count, Result<std::vector<R>> answer) {
+    std::unique_lock lock(mutex);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!answer) {
+        results[first + i] = answer.error();
+      } else {
+        results[first + i] = i < answer->size() ? std::move((*answer)[i]) : R(not_understood());
+      }
+    }
+    if (--waiting > 0) return;
+    std::vector<R> all;
+    all.reserve(results.size());
+    for (auto& result : results) all.push_back(std::move(*result));
+    lock.unlock();
+    done(std::move(all));
+  }
+
+  std::mutex mutex;  // Guards everything below.
+  std::vector<std::optional<R>> results;
+  std::size_t waiting = 1;
+  Completion<std::vector<R>> done;
+};
+
+}  // namespace
+
+template <class T, class... Args>
+void Guest::ask(FrameType type, Completion<T> done, const Args&... arguments) {
+  const std::uint64_t number = ++last_number_;
+  std::string frame = make_frame(type, number, [&](Encoder& out) { put(out, arguments...); });
+  if (frame.size() > kFrameBytes) return done(Error{ErrorCode::kInvalidArgument, "the call is too long: ask for less"});
+  submit(type, number, std::move(frame), [done = std::move(done)](Result<std::string_view> payload) {
+    if (!payload) return done(payload.error());
+    Decoder in(*payload);
+    Result<T> result = take<Result<T>>(in);
+    // An error may stand for any kind of answer.
+    if (!in.done()) return done(not_understood());
+    done(std::move(result));
+  });
+}
+
+template <class Item, class R>
+void Guest::ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done) {
+  std::size_t bytes = 0;
+  for (const Item& item : items) bytes += bytes_of(item);
+  if (bytes <= kPieceBytes) return ask<std::vector<R>>(type, std::move(done), items);
+
+  const auto gathered = std::make_shared<Gathered<R>>(items.size(), std::move(done));
+  for (std::size_t first = 0; first < items.size();) {
+    std::vector<Item> piece;
+    std::size_t size = bytes_of(items[first]);
+    std::size_t count = 1;
+    const bool sendable = size <= kItemBytes;
+    while (sendable && first + count < items.size() && (size += bytes_of(items[first + count])) <= kPieceBytes) ++count;
+    {
+      std::lock_guard lock(gathered->mutex);
+      ++gathered->waiting;
+    }
+    if (sendable) {
+      piece.assign(std::make_move_iterator(items.begin() + static_cast<std::ptrdiff_t>(first)),
+                   std::make_move_iterator(items.begin() + static_cast<std::ptrdiff_t>(first + count)));
+      ask<std::vector<R>>(
+          type, [gathered, first, count](Result<std::vector<R>> answer) { gathered->add(first, count, std::move(answer)); },
+          piece);
+    } else {
+      gathered->add(first, 1, refusal(items[first]));
+    }
+    first += count;
+  }
+  gathered->add(0, 0, std::vector<R>());
+}
+
+void Guest::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
+  std::size_t waiting = 0;
+  {
+    std::lock_guard lock(mutex_);
+    waiting = unanswered_bytes_;
+  }
+  if (waiting > kUnansweredBytes) {
+    return done(Error{ErrorCode::kOverloaded, "too many jobs are waiting for the owner of the data: try again in a moment"});
+  }
+  ask_for_all<Job, Result<Enqueued>>(FrameType::kEnqueue, std::move(jobs), std::move(done));
+}
+
+void Guest::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
+  auto noted = noting(leases, std::move(done));
+  ask<std::vector<Extended>>(FrameType::kExtend, std::move(noted), leases);
+}
+
+void Guest::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
+  auto noted = noting(settlements, std::move(done));
+  ask_for_all<Settlement, Status>(FrameType::kSettle, std::move(settlements), std::move(noted));
+}
+
+Pressure Guest::pressure() const {
+  std::unique_lock lock(mutex_);
+  if (state_ == State::kSucceeded) {
+    Broker* const broker = successor_.broker;
+    lock.unlock();
+    return broker->pressure();
+  }
+  if (state_ != State::kConnected) {
+    return {Pressure::Level::kHigh, "the owner of the data directory is gone, looking for the next", Milliseconds(50)};
+  }
+  if (pressure_.level == Pressure::Level::kOk && unanswered_bytes_ > kUnansweredBytes / 2) {
+    return {Pressure::Level::kHigh, "jobs come faster than the owner of the data takes them", Milliseconds(10)};
+  }
+  return pressure_;
+}
+
+Capabilities Guest::capabilities() const {
+  std::lock_guard lock(mutex_);
+  return capabilities_;
+}
+
+void Guest::queues(Completion<std::vector<QueueInfo>> done) {
+  ask<std::vector<QueueInfo>>(FrameType::kQueues, std::move(done));
+}
+
+void Guest::find(JobId id, Completion<JobInfo> done) { ask<JobInfo>(FrameType::kFind, std::move(done), id); }
+
+void Guest::list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
+  ask<JobPage>(FrameType::kList, std::move(done), filter, cursor, std::uint64_t{limit});
+}
+
+void Guest::explain(JobId id, Completion<Explanation> done) {
+  ask<Explanation>(FrameType::kExplain, std::move(done), id);
+}
+
+void Guest::audit(Completion<AuditReport> done) { ask<AuditReport>(FrameType::kAudit, std::move(done)); }
+
+void Guest::watch(JobId id, Completion<JobInfo> done) { ask<JobInfo>(FrameType::kWatch, std::move(done), id); }
+
+void Guest::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+  ask<std::vector<Status>>(FrameType::kCancel, std::move(done), ids);
+}
+
+void Guest::reschedule(JobId id, Time due, Completion<void> done) {
+  ask<void>(FrameType::kReschedule, std::move(done), id, due);
+}
+
+void Guest::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {
+  ask<std::vector<Status>>(FrameType::kReplay, std::move(done), ids, options);
+}
+
+void Guest::pause(std::string queue, bool paused, Completion<void> done) {
+  ask<void>(FrameType::kPause, std::move(done), queue, paused);
+}
+
+void Guest::purge(std::string queue, Completion<std::uint64_t> done) {
+  ask<std::uint64_t>(FrameType::kPurge, std::move(done), queue);
+}
+
+}  // namespace bide::brokers::shared

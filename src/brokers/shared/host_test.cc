@@ -1,0 +1,352 @@
+// The host against guests that behave well, badly, and not at all.
+
+#include "brokers/shared/host.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <atomic>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "brokers/shared/guest.h"
+#include "brokers/shared/shared_test_bench.h"
+#include "support/seeded_random.h"
+#include "support/temporary_directory.h"
+
+namespace bide::brokers::shared {
+namespace {
+
+// A connection without manners. Blocking, so that a test may wait for what the host does.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& directory) : descriptor_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = directory + "/" + kSocketName;
+    std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
+    if (::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      throw std::runtime_error("cannot connect to " + path);
+    }
+  }
+  ~Stranger() { ::close(descriptor_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  // False: the host has hung up.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+  // Everything until the host hangs up.
+  std::string hear_to_the_end() {
+    std::string all;
+    char some[4096];
+    for (ssize_t got = 0; (got = ::recv(descriptor_, some, sizeof some, 0)) > 0;) {
+      all.append(some, static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+  std::string hear(std::size_t size) {
+    std::string all(size, '\0');
+    if (::recv(descriptor_, all.data(), size, MSG_WAITALL) != static_cast<ssize_t>(size)) return {};
+    return all;
+  }
+  void end_of_sending() { ::shutdown(descriptor_, SHUT_WR); }
+
+ private:
+  int descriptor_;
+};
+
+std::string hello(std::uint32_t version = kProtocolVersion) {
+  return make_frame(FrameType::kHello, 0, [&](Encoder& out) {
+    out.string(kMagic);
+    out.u32(version);
+  });
+}
+
+class HostTest : public testing::Test {
+ protected:
+  HostTest() { start({}); }
+  ~HostTest() override { host_.reset(); }
+
+  void start(HostLimits limits) {
+    host_.reset();
+    engine_.reset();
+    auto engine = engine::Engine::open(options_for(directory()));
+    if (!engine) throw std::runtime_error(engine.error().message);
+    engine_ = std::move(*engine);
+    auto host = Host::open(directory(), *engine_, limits);
+    if (!host) throw std::runtime_error(host.error().message);
+    host_ = std::move(*host);
+  }
+
+  const std::string& directory() const { return directory_.path(); }
+
+  std::shared_ptr<Guest> guest() {
+    auto greeted = greet_owner(directory(), Milliseconds(5000));
+    if (!greeted) throw std::runtime_error(greeted.error().message);
+    FindOwner nobody = []() -> Result<std::variant<Greeted, Successor>> { return Error{ErrorCode::kBusy, "nobody"}; };
+    return Guest::start(std::move(*greeted), nobody, Milliseconds(0));
+  }
+
+  // Whatever else happened, the host serves.
+  void expect_alive() {
+    const auto friendly = guest();
+    const JobId id = enqueue_one(*friendly);
+    EXPECT_TRUE(find(*engine_, id));
+    friendly->close();
+  }
+
+  support::TemporaryDirectory directory_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<Host> host_;
+};
+
+TEST_F(HostTest, HangsUpOnGarbage) {
+  support::SeededRandom random(7);
+  for (int round = 0; round < 50; ++round) {
+    Stranger stranger(directory());
+    std::string garbage;
+    for (int i = 0; i < 1 + round * 20; ++i) garbage += static_cast<char>(random.next());
+    stranger.send(garbage);
+    stranger.end_of_sending();
+    stranger.hear_to_the_end();
+  }
+  expect_alive();
+}
+
+TEST_F(HostTest, HangsUpOnFramesWithGarbageInThem) {
+  support::SeededRandom random(8);
+  for (int type = 0; type < 40; ++type) {
+    for (int round = 0; round < 5; ++round) {
+      Stranger stranger(directory());
+      stranger.send(hello());
+      stranger.send(make_frame(static_cast<FrameType>(type), 1, [&](Encoder& out) {
+        for (int i = 0; i < round * round * 10; ++i) out.u8(static_cast<std::uint8_t>(random.next()));
+      }));
+      stranger.end_of_sending();
+      stranger.hear_to_the_end();
+    }
+  }
+  expect_alive();
+}
+
+TEST_F(HostTest, HangsUpOnAFrameThatIsTooLong) {
+  Stranger stranger(directory());
+  std::string bytes = hello();
+  Encoder(bytes).u32(static_cast<std::uint32_t>(kFrameBytes + 1));
+  stranger.send(bytes);
+  stranger.hear_to_the_end();
+  expect_alive();
+}
+
+TEST_F(HostTest, TellsAnotherVersionItsOwnAndHangsUp) {
+  Stranger stranger(directory());
+  stranger.send(hello(kProtocolVersion + 1));
+  FrameReader reader;
+  const std::string bytes = stranger.hear_to_the_end();
+  std::memcpy(reader.room(bytes.size()), bytes.data(), bytes.size());
+  reader.filled(bytes.size());
+  Frame frame;
+  ASSERT_EQ(reader.next(frame), FrameReader::Next::kFrame);
+  Decoder in(frame.payload);
+  EXPECT_EQ(in.string(), kMagic);
+  EXPECT_EQ(in.u32(), kProtocolVersion);
+}
+
+TEST_F(HostTest, ANewerOwnerIsSaidToBeNewer) {
+  host_.reset();
+  auto listener = platform::LocalListener::listen(directory(), kSocketName);
+  ASSERT_TRUE(listener);
+  std::thread owner([&] {
+    platform::Readiness waited{listener->descriptor(), true, false};
+    platform::wait_ready({&waited, 1}, std::nullopt);
+    auto socket = listener->accept();
+    const std::string answer = hello(kProtocolVersion + 1);
+    const std::string_view piece = answer;
+    (void)(*socket)->send({&piece, 1});
+  });
+  const auto greeted = greet_owner(directory(), Milliseconds(5000));
+  owner.join();
+  ASSERT_FALSE(greeted);
+  EXPECT_EQ(greeted.error().code, ErrorCode::kNewerVersion);
+}
+
+TEST_F(HostTest, AGuestThatSaysNothingIsCutOff) {
+  start({.greeting = Milliseconds(1)});
+  Stranger stranger(directory());
+  EXPECT_EQ(stranger.hear_to_the_end(), "");
+  start({});
+  expect_alive();
+}
+
+TEST_F(HostTest, AGuestThatDoesNotReadIsCutOffAndItsLeasesAreNotCharged) {
+  start({.backlog_bytes = 1000, .silence = Milliseconds(1)});
+  Job job = job_for();
+  job.body = std::string(1 << 20, 'x');
+  const JobId id = enqueue_one(*engine_, job);
+  Stranger stranger(directory());
+  stranger.send(hello());
+  stranger.send(make_frame(FrameType::kSubscribe, 1, [](Encoder& out) { put(out, std::uint64_t{1}, SubscribeOptions{}); }));
+  // Hung up on is noticed by sending, whenever that is: it does not read.
+  while (stranger.send(make_frame(FrameType::kSetCredit, 0, [](Encoder& out) { put(out, std::uint64_t{1}, 64); }))) {
+  }
+  const auto info = find(*engine_, id);
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->state, JobState::kRunning) << "until its lease runs out";
+  EXPECT_EQ(info->counts, AttemptCounts{});
+}
+
+TEST_F(HostTest, AGuestWithTooManyAnswersUnreadIsNotHeardUntilItReads) {
+  start({.calls = 10, .backlog_bytes = 1000});
+  Stranger stranger(directory());
+  std::string calls = hello();
+  for (std::uint64_t i = 1; i <= 2000; ++i) calls += make_frame(FrameType::kQueues, i);
+  std::thread sender([&] { EXPECT_TRUE(stranger.send(calls)); });
+  FrameReader reader;
+  std::uint64_t answers = 0;
+  while (answers < 2000) {
+    const std::string bytes = stranger.hear(1);
+    ASSERT_FALSE(bytes.empty());
+    *reader.room(1) = bytes[0];
+    reader.filled(1);
+    Frame frame;
+    if (reader.next(frame) == FrameReader::Next::kFrame && frame.type == FrameType::kAnswer) {
+      EXPECT_EQ(frame.number, ++answers);
+    }
+  }
+  sender.join();
+}
+
+TEST_F(HostTest, LeasesOfAGuestThatVanishesAreChargedAsCrashed) {
+  const JobId id = enqueue_one(*engine_);
+  const auto gone = guest();
+  Basket basket;
+  auto subscription = std::move(*gone->subscribe({}, basket.sink()));
+  basket.take_one();
+  Basket ours;
+  auto our_subscription = std::move(*engine_->subscribe({}, ours.sink()));
+  gone->vanish();
+  const Lease lease = ours.take_one();
+  EXPECT_EQ(lease.job.id, id);
+  EXPECT_EQ(lease.attempt, 2u);
+  EXPECT_EQ(lease.counts, (AttemptCounts{.crashed = 1}));
+}
+
+TEST_F(HostTest, ASettleOfAGuestThatWasTakenForDeadIsRefused) {
+  enqueue_one(*engine_);
+  const auto gone = guest();
+  Basket basket;
+  auto subscription = std::move(*gone->subscribe({}, basket.sink()));
+  const Lease before = basket.take_one();
+  Basket ours;
+  auto our_subscription = std::move(*engine_->subscribe({}, ours.sink()));
+  gone->vanish();
+  const Lease after = ours.take_one();
+  const auto other = guest();
+  EXPECT_EQ(settle(*other, before).error().code, ErrorCode::kLeaseLost);
+  EXPECT_TRUE(settle(*other, after));
+  other->close();
+}
+
+TEST_F(HostTest, EndingASubscriptionInItsOwnSinkReturnsWhatIsStillUnderWay) {
+  const auto friendly = guest();
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::unique_ptr<Subscription> subscription;
+  std::size_t seen = 0;
+  {
+    std::lock_guard lock(mutex);
+    subscription = std::move(*friendly->subscribe({.credit = 1}, [&](const std::vector<Lease>& leases) {
+      std::lock_guard inside(mutex);
+      seen += leases.size();
+      subscription->set_credit(1000);
+      subscription.reset();
+      arrived.notify_all();
+    }));
+  }
+  for (int i = 0; i < 50; ++i) enqueue_one(*engine_);
+  {
+    std::unique_lock lock(mutex);
+    arrived.wait(lock, [&] { return seen > 0; });
+  }
+  // All others come to somebody else, none of them charged.
+  Basket ours;
+  auto our_subscription = std::move(*engine_->subscribe({.credit = 100}, ours.sink()));
+  std::size_t others = 0;
+  while (others < 49) {
+    for (const Lease& lease : ours.take(1)) {
+      EXPECT_EQ(lease.attempt, 1u);
+      ++others;
+    }
+  }
+  friendly->close();
+}
+
+TEST_F(HostTest, ABatchThatIsTooLongForOneFrameGoesInSeveral) {
+  const auto friendly = guest();
+  std::vector<Job> jobs(6, job_for());
+  for (Job& job : jobs) job.body = std::string(Limits::kBodyBytes, 'b');
+  jobs[3].body += "x";  // One byte too many.
+  const auto answers = enqueue(*friendly, jobs);
+  ASSERT_TRUE(answers) << answers.error().message;
+  ASSERT_EQ(answers->size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ((*answers)[i].has_value(), i != 3) << i;
+  // A page of them is too long as well and comes as several.
+  std::size_t listed = 0;
+  std::string cursor;
+  do {
+    const auto page = wait<JobPage>([&](auto done) { friendly->list({}, cursor, 100, std::move(done)); });
+    ASSERT_TRUE(page) << page.error().message;
+    listed += page->jobs.size();
+    cursor = page->next;
+  } while (!cursor.empty());
+  EXPECT_EQ(listed, 5u);
+  friendly->close();
+}
+
+TEST_F(HostTest, AJobThatIsTooLongForAnyFrameIsRefusedAloneWithTheUsualWords) {
+  const auto friendly = guest();
+  std::vector<Job> jobs(2, job_for());
+  jobs[0].body = std::string(kFrameBytes, 'b');
+  const auto answers = enqueue(*friendly, jobs);
+  ASSERT_TRUE(answers);
+  ASSERT_EQ(answers->size(), 2u);
+  EXPECT_EQ((*answers)[0].error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE((*answers)[0].error().message.find("body"), std::string::npos);
+  EXPECT_TRUE((*answers)[1]);
+  friendly->close();
+}
+
+TEST_F(HostTest, WhatTheEngineRefusesIsRefusedToAGuestToo) {
+  const auto friendly = guest();
+  EXPECT_EQ(friendly->subscribe({.queues = {}}, [](const std::vector<Lease>&) {}).error().code,
+            ErrorCode::kInvalidArgument);
+  Job nameless;
+  EXPECT_EQ(enqueue(*friendly, {nameless})->at(0).error().code, ErrorCode::kInvalidArgument);
+  friendly->close();
+}
+
+TEST_F(HostTest, AClosedGuestAnswersEveryCall) {
+  const auto friendly = guest();
+  friendly->close();
+  EXPECT_EQ(enqueue(*friendly, {job_for()}).error().code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(friendly->subscribe({}, [](const std::vector<Lease>&) {}));
+}
+
+TEST_F(HostTest, GuestsBeyondTheLimitWaitForTheirTurn) {
+  start({.guests = 1});
+  auto first = guest();
+  EXPECT_EQ(greet_owner(directory(), Milliseconds(0)).error().code, ErrorCode::kUnavailable);
+  first->close();
+  expect_alive();
+}
+
+}  // namespace
+}  // namespace bide::brokers::shared

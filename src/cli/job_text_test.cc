@@ -1,0 +1,57 @@
+#include "cli/job_text.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "cli/failure.h"
+
+namespace bide::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(JobText, Base64IsPadded) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foo"), "Zm9v");
+  EXPECT_EQ(base64("\xff\xff\xfe"), "///+");
+}
+
+TEST(JobText, TimesAreToldRoughly) {
+  const Time now(Milliseconds(1'750'000'000'000));
+  EXPECT_EQ(relative_time(now, now), "now");
+  EXPECT_EQ(relative_time(now + 1500ms, now), "in 1s500ms");
+  EXPECT_EQ(relative_time(now + 90s + 5ms, now), "in 1m30s");
+  EXPECT_EQ(relative_time(now - 3h, now), "3h ago");
+  EXPECT_EQ(relative_time(now - 50h - 5min, now), "2d2h ago");
+}
+
+TEST(JobText, TextIsShortenedBetweenCharacters) {
+  EXPECT_EQ(shortened("short", 10), "short");
+  EXPECT_EQ(shortened("0123456789abc", 10), "0123456...");
+  EXPECT_EQ(shortened("012345\xc3\xa9\xc3\xa9\xc3\xa9", 10), "012345...");
+}
+
+TEST(JobText, AnUnknownStateIsRefusedWithTheNearest) {
+  EXPECT_EQ(parse_state("dead"), JobState::kDead);
+  try {
+    parse_state("deda");
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.exit_code, kUsage);
+    EXPECT_NE(failure.message.find("did you mean 'dead'?"), std::string::npos);
+  }
+}
+
+TEST(JobText, ABodyThatIsNotTextIsGivenAsBase64) {
+  JobInfo info;
+  info.job.body = "\xff";
+  EXPECT_NE(to_json(info).text().find(R"("body_base64":"/w==")"), std::string::npos);
+  info.job.body = "text";
+  EXPECT_NE(to_json(info).text().find(R"("body":"text")"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bide::cli
