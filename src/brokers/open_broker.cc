@@ -8,19 +8,17 @@
 #include <utility>
 #include <vector>
 
+#include "brokers/shared/shared_store.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
-#include "engine/engine.h"
 #include "engine/options.h"
-#include "platform/random.h"
 
 namespace bide::brokers {
 
 namespace {
 
 using engine::Durability;
-using engine::Engine;
 using engine::EngineOptions;
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
@@ -127,18 +125,10 @@ Result<OpenedBroker> open_engine(std::string_view rest) {
     if (Status applied = apply_setting(options, settings.substr(0, end)); !applied) return applied.error();
     settings.remove_prefix(std::min(end + 1, settings.size()));
   }
-  // The engine draws from its own source for as long as it lives, on a thread of its own.
-  struct Owned {
-    platform::SystemRandom random;
-    std::unique_ptr<Engine> engine;
-  };
-  auto owned = std::make_shared<Owned>();
-  options.random = &owned->random;
-  auto opened = Engine::open(std::move(options));
+  auto opened = shared::SharedStore::open(std::move(options));
   if (!opened) return opened.error();
-  owned->engine = std::move(*opened);
-  const std::shared_ptr<Engine> shared(owned, owned->engine.get());
-  return OpenedBroker{shared, shared};
+  const std::shared_ptr<shared::SharedStore> store = std::move(*opened);
+  return OpenedBroker{store, store};
 }
 
 Result<OpenedBroker> not_built_in(std::string_view) {

@@ -29,7 +29,8 @@ void list(Inspector& inspector, JobFilter filter, std::string cursor, std::size_
       for (const JobInfo& info : page->jobs) bytes += bytes_of(info);
     }
     if (bytes <= kPieceBytes || limit <= 1) return done(std::move(page));
-    list(inspector, filter, cursor, limit / 2, done);
+    const std::size_t fitting = page->jobs.size() * kPieceBytes / bytes;
+    list(inspector, filter, cursor, std::max<std::size_t>(1, std::min(limit / 2, fitting)), done);
   };
   inspector.list(std::move(filter), std::move(cursor), limit, std::move(shorter));
 }

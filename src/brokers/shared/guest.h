@@ -114,6 +114,10 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   // One frame, or as many as it takes.
   template <class Item, class R>
   void ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done);
+  template <class Item, class R>
+  struct Batch;
+  template <class Item, class R>
+  void ask_for_more(FrameType type, std::shared_ptr<Batch<Item, R>> batch);
   void submit(FrameType type, std::uint64_t number, std::string frame, Handler handler);
   static void hand_to(const Successor& successor, const Call& call);
   void say(std::string frame);  // With the lock held, while connected: no answer is expected.

@@ -1,6 +1,6 @@
 // Guest, the calls of Broker and Inspector: each becomes a frame, and its answer what the caller waits for.
 
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "brokers/shared/guest.h"
@@ -47,34 +47,6 @@ Error refusal(const Settlement& settlement) {
                                            " and its effects have more than " + std::to_string(kItemBytes) + " bytes"};
 }
 
-// The answers to the pieces of one call.
-template <class R>
-struct Gathered {
-  explicit Gathered(std::size_t count, Completion<std::vector<R>> given) : results(count), done(std::move(given)) {}
-
-  void add(std::size_t first, std::size_t count, Result<std::vector<R>> answer) {
-    std::unique_lock lock(mutex);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!answer) {
-        results[first + i] = answer.error();
-      } else {
-        results[first + i] = i < answer->size() ? std::move((*answer)[i]) : R(not_understood());
-      }
-    }
-    if (--waiting > 0) return;
-    std::vector<R> all;
-    all.reserve(results.size());
-    for (auto& result : results) all.push_back(std::move(*result));
-    lock.unlock();
-    done(std::move(all));
-  }
-
-  std::mutex mutex;  // Guards everything below.
-  std::vector<std::optional<R>> results;
-  std::size_t waiting = 1;
-  Completion<std::vector<R>> done;
-};
-
 }  // namespace
 
 template <class T, class... Args>
@@ -92,35 +64,50 @@ void Guest::ask(FrameType type, Completion<T> done, const Args&... arguments) {
   });
 }
 
+// A call that goes in pieces, one after the other: the owner never has more than one of them to hold.
+template <class Item, class R>
+struct Guest::Batch {
+  std::vector<Item> items;
+  std::vector<R> results;  // So far.
+  Completion<std::vector<R>> done;
+};
+
 template <class Item, class R>
 void Guest::ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done) {
   std::size_t bytes = 0;
   for (const Item& item : items) bytes += bytes_of(item);
   if (bytes <= kPieceBytes) return ask<std::vector<R>>(type, std::move(done), items);
+  ask_for_more(type, std::make_shared<Batch<Item, R>>(Batch<Item, R>{std::move(items), {}, std::move(done)}));
+}
 
-  const auto gathered = std::make_shared<Gathered<R>>(items.size(), std::move(done));
-  for (std::size_t first = 0; first < items.size();) {
-    std::vector<Item> piece;
-    std::size_t size = bytes_of(items[first]);
-    std::size_t count = 1;
-    const bool sendable = size <= kItemBytes;
-    while (sendable && first + count < items.size() && (size += bytes_of(items[first + count])) <= kPieceBytes) ++count;
-    {
-      std::lock_guard lock(gathered->mutex);
-      ++gathered->waiting;
+template <class Item, class R>
+void Guest::ask_for_more(FrameType type, std::shared_ptr<Batch<Item, R>> batch) {
+  const std::size_t first = batch->results.size();
+  std::vector<Item> piece;
+  std::size_t bytes = 0;
+  for (std::size_t i = first; i < batch->items.size(); ++i) {
+    const std::size_t size = bytes_of(batch->items[i]);
+    if (size > kItemBytes && piece.empty()) {
+      batch->results.push_back(refusal(batch->items[i]));
+      return ask_for_more(type, std::move(batch));
     }
-    if (sendable) {
-      piece.assign(std::make_move_iterator(items.begin() + static_cast<std::ptrdiff_t>(first)),
-                   std::make_move_iterator(items.begin() + static_cast<std::ptrdiff_t>(first + count)));
-      ask<std::vector<R>>(
-          type, [gathered, first, count](Result<std::vector<R>> answer) { gathered->add(first, count, std::move(answer)); },
-          piece);
-    } else {
-      gathered->add(first, 1, refusal(items[first]));
-    }
-    first += count;
+    bytes += size;
+    if (bytes > kPieceBytes && !piece.empty()) break;
+    piece.push_back(std::move(batch->items[i]));
   }
-  gathered->add(0, 0, std::vector<R>());
+  if (piece.empty()) return batch->done(std::move(batch->results));
+  const std::size_t count = piece.size();
+  auto then = [this, type, batch = std::move(batch), count](Result<std::vector<R>> answer) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!answer) {
+        batch->results.push_back(answer.error());
+      } else {
+        batch->results.push_back(i < answer->size() ? std::move((*answer)[i]) : R(not_understood()));
+      }
+    }
+    ask_for_more(type, batch);
+  };
+  ask<std::vector<R>>(type, std::move(then), piece);
 }
 
 void Guest::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {

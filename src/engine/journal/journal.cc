@@ -160,10 +160,11 @@ Status Journal::Impl::write_again() {
     }
     Result<std::uint64_t> size = (*file)->size();
     if (!size) return size.error();
-    // Zeros at the end of a segment are room. A full disk is no reason not to open.
-    if (Status status = (*file)->write(*size, std::string(kBatchAlignment, '\0')); !status) {
+    // Longer, and back again. A full disk is no reason not to open.
+    if (Status status = (*file)->write(*size, std::string(1, '\0')); !status) {
       if (status.error().code != ErrorCode::kDiskFull) return status;
     }
+    if (Status status = (*file)->truncate(*size); !status) return status;
   }
   return {};
 }
