@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +12,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -30,6 +33,42 @@ constexpr int kExitRetry = 75;
 constexpr int kExitNotStarted = 127;
 constexpr auto kLook = std::chrono::milliseconds(50);  // How often an attempt asks whether it is to stop.
 constexpr auto kUntilKill = std::chrono::seconds(2);
+
+// The process groups of this process's programs. A group is killed only while its leader has not been waited for, so
+// that its number cannot have gone to somebody else.
+class Programs {
+ public:
+  void add(pid_t child) {
+    std::lock_guard lock(mutex_);
+    running_.insert(child);
+  }
+  // True when it has ended; nothing of its group is left then.
+  bool reap(pid_t child, int& status) {
+    std::lock_guard lock(mutex_);
+    siginfo_t info{};
+    const int ended = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+    if (ended != 0 || info.si_pid != child) return false;
+    // What it has left running in the background would meet the next attempt.
+    ::kill(-child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    running_.erase(child);
+    return true;
+  }
+  void kill_all() {
+    std::lock_guard lock(mutex_);
+    for (const pid_t child : running_) ::kill(-child, SIGKILL);
+  }
+
+ private:
+  std::mutex mutex_;  // Guards everything below.
+  std::set<pid_t> running_;
+};
+
+Programs& programs() {
+  // Never destroyed: abandoned threads may use it until the very end.
+  static Programs& all = *new Programs;
+  return all;
+}
 
 class End {
  public:
@@ -105,6 +144,8 @@ void limit(int resource, std::uint64_t value) {
 [[noreturn]] void become(const ExecOptions& options, char* const* arguments, char* const* variables, int in, int out,
                          int error) {
   ::setpgid(0, 0);
+  // Should the worker be killed, its program goes with it: the job will be run again elsewhere.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -135,11 +176,9 @@ class Conversation {
       stop_if_asked();
       exchange();
       int status = 0;
-      if (::waitpid(child_, &status, WNOHANG) == child_) {
+      if (programs().reap(child_, status)) {
         read(out_, result_, Limits::kBodyBytes + 1);
         read(error_, errors_, Limits::kErrorBytes);
-        // What it has left running in the background would hold the next attempt's files.
-        ::kill(-child_, SIGKILL);
         return status;
       }
     }
@@ -212,6 +251,8 @@ std::string described(int status, std::string errors) {
 
 }  // namespace
 
+void kill_all_programs() { programs().kill_all(); }
+
 Outcome run_program(const ExecOptions& options, Context& context) {
   Pipe in = make_pipe(), out = make_pipe(), error = make_pipe();
   std::vector<std::string> command = options.command;
@@ -225,6 +266,7 @@ Outcome run_program(const ExecOptions& options, Context& context) {
   }
   // Both do it, so that it holds for whoever comes first.
   ::setpgid(child, child);
+  programs().add(child);
   in.read.close();
   out.write.close();
   error.write.close();

@@ -23,4 +23,8 @@ struct ExecOptions {
 // Called from several threads at once. Throws std::runtime_error for a failed attempt.
 Outcome run_program(const ExecOptions& options, Context& context);
 
+// Kills every program that is still running, with all it has started. For the end of the process: a thread that was
+// abandoned with its program may not get to it any more.
+void kill_all_programs();
+
 }  // namespace bide::cli

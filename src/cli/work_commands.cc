@@ -118,7 +118,9 @@ int work(const Invocation& call) {
   };
   if (!call.has("--quiet")) worker.use(log_attempts(write));
   worker.on_problem(write);
-  return run(worker, client, queues, call.has("--drain"));
+  const int exit_code = run(worker, client, queues, call.has("--drain"));
+  kill_all_programs();
+  return exit_code;
 }
 
 }  // namespace

@@ -48,7 +48,18 @@ Status owner(const RecordView& view, JobId& id, RecordView& inner) {
 }  // namespace
 
 bool Compactor::over_budget() const {
-  return journal_.disk_bytes() > 2 * state_.live_bytes().total() + segment_bytes_ && journal_.segments().size() > 1;
+  return journal_.disk_bytes() + beside_ > 2 * state_.live_bytes().total() + segment_bytes_;
+}
+
+bool Compactor::seal_if_mostly_garbage() {
+  const Segment& active = journal_.segments().back();
+  // A small one is left alone: what is beside the journal may be larger than a segment.
+  if (!over_budget() || bytes_of(active) < segment_bytes_ / 4 ||
+      state_.live_bytes().of(active.base) * 2 > bytes_of(active)) {
+    return false;
+  }
+  journal_.seal();
+  return true;
 }
 
 Status Compactor::remove_dead_segments(journal::Address snapshot_at) {

@@ -15,8 +15,9 @@ namespace bide::engine {
 
 class Compactor {
  public:
-  Compactor(journal::Journal& journal, State& state, std::uint64_t segment_bytes)
-      : journal_(journal), state_(state), segment_bytes_(segment_bytes) {}
+  // `beside` is what else the store takes on disk: the reserve.
+  Compactor(journal::Journal& journal, State& state, std::uint64_t segment_bytes, std::uint64_t beside)
+      : journal_(journal), state_(state), segment_bytes_(segment_bytes), beside_(beside) {}
 
   // Deletes what a snapshot at this address has made superfluous.
   Status remove_dead_segments(journal::Address snapshot_at);
@@ -25,6 +26,8 @@ class Compactor {
   bool over_budget() const;
   // The garbage is in segments of which nothing is needed, and only a newer snapshot can free them.
   bool wants_snapshot(journal::Address snapshot_at) const;
+  // Everything is in the segment being written to, and most of that is garbage: it is sealed by the next sync.
+  bool seal_if_mostly_garbage();
   // Copies live records of the worst segment to the end of the journal's batch, reading about `bytes`. False: there is
   // nothing to move, or no room for it. The caller commits.
   Result<bool> move(std::size_t bytes);
@@ -35,6 +38,7 @@ class Compactor {
   journal::Journal& journal_;
   State& state_;
   const std::uint64_t segment_bytes_;
+  const std::uint64_t beside_;
   std::optional<journal::Segment> victim_;
   journal::Address cursor_ = 0;
 };

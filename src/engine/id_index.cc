@@ -22,9 +22,8 @@ Slot IdIndex::find(const JobId& id) const {
   const std::uint64_t h = hash(id);
   const Table& t = table(h);
   if (t.places.empty()) return kNoSlot;
-  const std::uint32_t mask = static_cast<std::uint32_t>(t.places.size() - 1);
   const Place tag = place_of(h, 0);
-  for (std::uint32_t i = home(t, h);; i = (i + 1) & mask) {
+  for (std::size_t i = home(t, h);; i = after(t, i)) {
     const Place place = t.places[i];
     if (place == kEmpty) return kNoSlot;
     if (is_tagged(place, tag) && slab_[slot_of(place)].id == id) return slot_of(place);
@@ -41,9 +40,8 @@ void IdIndex::insert(Slot slot) {
   const std::uint64_t h = hash(slab_[slot].id);
   Table& t = table(h);
   if ((t.used + t.erased + 1) * 5 > t.places.size() * 4) rebuild(t);
-  const std::uint32_t mask = static_cast<std::uint32_t>(t.places.size() - 1);
-  std::uint32_t i = home(t, h);
-  while (holds_slot(t.places[i])) i = (i + 1) & mask;
+  std::size_t i = home(t, h);
+  while (holds_slot(t.places[i])) i = after(t, i);
   if (t.places[i] == kErased) --t.erased;
   t.places[i] = place_of(h, slot);
   ++t.used;
@@ -54,24 +52,23 @@ void IdIndex::erase(const JobId& id) {
   const std::uint64_t h = hash(id);
   Table& t = table(h);
   if (t.places.empty()) return;
-  const std::uint32_t mask = static_cast<std::uint32_t>(t.places.size() - 1);
   const Place tag = place_of(h, 0);
-  std::uint32_t i = home(t, h);
-  for (;; i = (i + 1) & mask) {
+  std::size_t i = home(t, h);
+  for (;; i = after(t, i)) {
     const Place place = t.places[i];
     if (place == kEmpty) return;
     if (is_tagged(place, tag) && slab_[slot_of(place)].id == id) break;
   }
   --t.used;
   --size_;
-  if (t.places[(i + 1) & mask] != kEmpty) {
+  if (t.places[after(t, i)] != kEmpty) {
     t.places[i] = kErased;
     ++t.erased;
     return;
   }
   // Nothing lies behind it, nor behind what was erased just before it.
   t.places[i] = kEmpty;
-  for (i = (i - 1) & mask; t.places[i] == kErased; i = (i - 1) & mask) {
+  for (i = before(t, i); t.places[i] == kErased; i = before(t, i)) {
     t.places[i] = kEmpty;
     --t.erased;
   }
@@ -80,16 +77,15 @@ void IdIndex::erase(const JobId& id) {
 void IdIndex::rebuild(Table& t) {
   std::vector<Place> old = std::move(t.places);
   const bool full = t.used * 2 >= old.size();
-  t.places.assign(old.empty() ? 16 : full ? old.size() * 2 : old.size(), kEmpty);
+  t.places = std::vector<Place>(old.empty() ? 16 : full ? old.size() + old.size() / 2 : old.size(), kEmpty);
   t.erased = 0;
-  const std::uint32_t mask = static_cast<std::uint32_t>(t.places.size() - 1);
   for (std::size_t at = 0; at < old.size(); ++at) {
     // Every hash needs its entry, each in another cache line: have the next ones on their way.
     if (at + 16 < old.size() && holds_slot(old[at + 16])) __builtin_prefetch(&slab_[slot_of(old[at + 16])]);
     const Place place = old[at];
     if (!holds_slot(place)) continue;
-    std::uint32_t i = home(t, hash(slab_[slot_of(place)].id));
-    while (t.places[i] != kEmpty) i = (i + 1) & mask;
+    std::size_t i = home(t, hash(slab_[slot_of(place)].id));
+    while (t.places[i] != kEmpty) i = after(t, i);
     t.places[i] = place;
   }
 }

@@ -49,9 +49,12 @@ class IdIndex {
     return holds_slot(place) && (place & ~((1u << kSlotBits) - 1)) == tag;
   }
   static Slot slot_of(Place place) { return place & ((1u << kSlotBits) - 1); }
-  static std::uint32_t home(const Table& table, std::uint64_t hash) {
-    return static_cast<std::uint32_t>(hash) & static_cast<std::uint32_t>(table.places.size() - 1);
+  // Sizes are not powers of two, so that a table can grow by half: a multiplication spreads the hash over any size.
+  static std::size_t home(const Table& table, std::uint64_t hash) {
+    return static_cast<std::size_t>((hash & 0xffff'ffff) * table.places.size() >> 32);
   }
+  static std::size_t after(const Table& table, std::size_t at) { return at + 1 == table.places.size() ? 0 : at + 1; }
+  static std::size_t before(const Table& table, std::size_t at) { return (at == 0 ? table.places.size() : at) - 1; }
   const Table& table(std::uint64_t hash) const { return tables_[hash >> (64 - kTableBits)]; }
   Table& table(std::uint64_t hash) { return tables_[hash >> (64 - kTableBits)]; }
   static bool holds_slot(Place place) { return place < kErased; }

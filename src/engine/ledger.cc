@@ -87,7 +87,7 @@ Status Ledger::recover() {
   if (!opened) return opened.error();
   journal_ = std::move(*opened);
   if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
-  compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes);
+  compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes, options_.reserve_bytes);
 
   const platform::Instant instant = clock_.now();
   elapsed_us_ = instant.elapsed_us;
@@ -428,7 +428,7 @@ Result<bool> Ledger::tidy() {
   if (compactor_->over_budget()) {
     auto moved = compactor_->move(kTidyBytes);
     if (!moved) return moved.error();
-    if (*moved) {
+    if (*moved || compactor_->seal_if_mostly_garbage()) {
       needs_sync_ = true;
       if (Status committed = commit(); !committed) return committed.error();
       return true;

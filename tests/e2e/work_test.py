@@ -54,6 +54,10 @@ class WorkTest(command.CommandTest):
         self.work("--shell", "sleep 1000 & echo $! > pid; wait")
         job = self.bide_json("job", "show", job_id)
         self.assertEqual((job["state"], job["counts"]["timed_out"]), ("dead", 1))
+        self.assert_ends()
+
+    def assert_ends(self):
+        """The process that wrote its number to the file `pid` is gone, or soon will be."""
         with open(f"{self.folder}/pid", encoding="utf-8") as file:
             pid = int(file.read())
         deadline = time.monotonic() + 30
@@ -83,7 +87,7 @@ class WorkTest(command.CommandTest):
 
     def test_sigterm_returns_what_is_running_uncharged(self):
         job_id = self.bide("enqueue", "k").strip()
-        worker = self.start("work", "--shell", "echo started >&2; touch started; sleep 1000", "--grace", "200ms")
+        worker = self.start("work", "--shell", "echo $$ > pid; touch started; sleep 1000", "--grace", "200ms")
         deadline = time.monotonic() + 60
         while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -93,6 +97,17 @@ class WorkTest(command.CommandTest):
         job = self.bide_json("job", "show", job_id)
         self.assertIn(job["state"], ("scheduled", "ready"))
         self.assertEqual(sum(job["counts"].values()), 0)
+        self.assert_ends()
+
+    def test_a_killed_worker_takes_its_program_with_it(self):
+        self.bide("enqueue", "k")
+        worker = self.start("work", "--shell", "echo $$ > pid; touch started; exec sleep 1000")
+        deadline = time.monotonic() + 60
+        while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        worker.send_signal(signal.SIGKILL)
+        worker.communicate(timeout=60)
+        self.assert_ends()
 
     def test_a_job_enqueued_and_worked_off_adds_up(self):
         for i in range(5):

@@ -158,11 +158,13 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
 
 std::int64_t due_shift(engine::Ledger& ledger, const World& world) {
   for (const auto& [tag, job] : world.jobs()) {
-    if (job->phase != Phase::kWaiting || job->due_is_wall) continue;
+    const bool outlived = job->phase == Phase::kRunning && job->outlives_process;
+    if ((job->phase != Phase::kWaiting && !outlived) || job->due_is_wall) continue;
     const engine::Slot slot = ledger.state().find(job->id);
     if (slot == engine::kNoSlot) continue;
     const engine::EntryState state = ledger.state()[slot].entry_state();
-    if (state != engine::EntryState::kScheduled && state != engine::EntryState::kReady) continue;
+    const bool waits = state == engine::EntryState::kScheduled || state == engine::EntryState::kReady;
+    if (outlived ? state != engine::EntryState::kRunning : !waits) continue;
     return ledger.state()[slot].due() - job->due_ms;
   }
   return 0;

@@ -27,12 +27,11 @@ bool Simulation::is_ready(const ModelJob& job) const {
 
 bool Simulation::grant() {
   const World before = now_;
-  // Without syncs a grant may be written and fail all the same, and then we do not know whose it was.
-  const std::uint64_t crash_in = crash_in_;
-  if (options_.durability != engine::Durability::kFsync) crash_in_ = 0;
   const auto deliveries = ledger_->grant();
-  if (options_.durability != engine::Durability::kFsync) crash_in_ = crash_in;
-  if (!deliveries) return failed(deliveries.error(), "grant", true);
+  if (!deliveries) {
+    timeline_.push_back({granted_but_not_delivered(), false});
+    return failed(deliveries.error(), "grant", true);
+  }
   std::vector<std::pair<const engine::Delivery*, const Lease*>> leases;
   for (const engine::Delivery& delivery : *deliveries) {
     for (const Lease& lease : delivery.leases) leases.emplace_back(&delivery, &lease);
@@ -50,6 +49,22 @@ bool Simulation::grant() {
   if (!leases.empty() || any_expired) timeline_.push_back({now_, !crashed_});
   if (crashed_) return failed({ErrorCode::kIoError, ""}, "grant", false);
   return true;
+}
+
+// A grant that failed may be on the disk all the same, whole or not at all; whose it was, only the ledger knows.
+World Simulation::granted_but_not_delivered() const {
+  World world = now_;
+  for (const auto& [tag, job] : now_.jobs()) {
+    if (job->phase != Phase::kWaiting) continue;
+    const engine::Slot slot = ledger_->state().find(job->id);
+    const engine::Entry& entry = ledger_->state()[slot];
+    if (entry.entry_state() == EntryState::kDead) world.expire(tag, moment_);
+    if (entry.entry_state() != EntryState::kRunning) continue;
+    const engine::Running& running = ledger_->state().leases()[entry.next];
+    world.start(tag, running.token, moment_);
+    world.change(tag).outlives_process = running.outlives_process;
+  }
+  return world;
 }
 
 // Jobs that expired before their turn came.

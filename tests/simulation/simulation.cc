@@ -370,6 +370,7 @@ bool Simulation::tidy() {
 void Simulation::notice_room() {
   if (!room_again_) return;
   room_again_ = full_ = false;
+  roomy_since_ = step_;
   tally_.add(Event::kDiskFullPassed);
 }
 
@@ -383,7 +384,8 @@ bool Simulation::tidy_to_quiet() {
     notice_room();
     if (!*more) break;
   }
-  if (full_ || planned_) return true;
+  // What a full disk kept from being tidied waits for the next commit.
+  if (full_ || planned_ || step_ - roomy_since_ < 10) return true;
   // The segment being written to may be longer than it should: a batch is never split, and a disk that was full may have
   // had no room for the next one.
   const std::uint64_t active = disk_.contents(ledger_->journal().segments().back().path).size();

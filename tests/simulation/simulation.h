@@ -118,6 +118,7 @@ class Simulation {
 
   // deliveries.cc
   bool grant();
+  World granted_but_not_delivered() const;
   void receive(const engine::Delivery& delivery, const Lease& lease);
   void check_order(const World& before, const std::vector<std::uint64_t>& delivered);
   void check_nobody_waits();
@@ -188,6 +189,7 @@ class Simulation {
   bool full_ = false;
   int full_until_ = 0;
   bool room_again_ = false;
+  int roomy_since_ = 0;  // A step.
   bool reserve_expected_ = false;
   std::int64_t leases_wait_until_ms_ = 0;  // Elapsed.
   std::uint64_t full_since_address_ = 0;

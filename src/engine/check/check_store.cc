@@ -21,6 +21,7 @@ constexpr std::string_view kSegmentSuffix = ".seg";
 constexpr std::string_view kSnapshotPrefix = "snapshot-";
 constexpr std::string_view kUnfinishedSnapshot = "snapshot.tmp";
 constexpr std::string_view kReserve = "reserve";  // Room kept for settling on a full disk; its content means nothing.
+constexpr std::string_view kSocket = "socket";    // Where the owner can be reached, or could be.
 constexpr std::size_t kMostFindings = 100;
 
 std::optional<std::uint64_t> hexadecimal(std::string_view text) {
@@ -88,7 +89,7 @@ class Checker {
         snapshots_.push_back(name);
       } else if (name == kUnfinishedSnapshot) {
         find(Finding::Kind::kNote, name, 0, "a snapshot that was not finished; it is not looked at");
-      } else if (name != platform::kLockFileName && name != kReserve) {
+      } else if (name != platform::kLockFileName && name != kReserve && name != kSocket) {
         find(Finding::Kind::kNote, name, 0, "not a file of the store");
       }
     }

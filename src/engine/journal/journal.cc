@@ -142,9 +142,10 @@ Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
 }
 
 // The process before may have ended because a sync failed. Then the kernel still shows what was written, but calls it
-// clean, and a sync alone would leave it out. So would it the size of the file, unless that changes.
+// clean, and a sync alone would leave it out. So would it the size of the file, unless that changes for a moment.
 Status Journal::Impl::write_again() {
   constexpr std::uint64_t kPieceBytes = 1 << 20;
+  if (data_end <= on_disk) return {};
   std::string bytes;
   for (const Segment& segment : segments) {
     if (segment.end <= on_disk) continue;
@@ -160,10 +161,7 @@ Status Journal::Impl::write_again() {
     }
     Result<std::uint64_t> size = (*file)->size();
     if (!size) return size.error();
-    // Longer, and back again. A full disk is no reason not to open.
-    if (Status status = (*file)->write(*size, std::string(1, '\0')); !status) {
-      if (status.error().code != ErrorCode::kDiskFull) return status;
-    }
+    if (Status status = (*file)->truncate(*size + kBatchAlignment); !status) return status;
     if (Status status = (*file)->truncate(*size); !status) return status;
   }
   return {};
@@ -424,6 +422,8 @@ Result<Address> Journal::scan(Address base, Address from, std::size_t max_bytes,
     }
   }
 }
+
+void Journal::seal() { impl_->rotate_at = impl_->written; }
 
 Status Journal::remove(Address base) {
   Impl& impl = *impl_;

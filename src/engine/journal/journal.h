@@ -108,6 +108,8 @@ class Journal {
   // Shows the records of a segment from `from` on (its base, or where the last scan said to go on), until about
   // `max_bytes` have been read; where to go on, or the segment's end. The visitor may append. Used by compaction.
   Result<Address> scan(Address base, Address from, std::size_t max_bytes, const RecordVisitor& visitor);
+  // The segment that is being written to takes no more after the next sync, so that it can be compacted too.
+  void seal();
   // Deletes a segment that is not being written to and lies wholly before the `from` of every opening to come. The
   // directory is synced.
   Status remove(Address base);
