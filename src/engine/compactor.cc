@@ -88,7 +88,7 @@ bool Compactor::wants_snapshot(journal::Address snapshot_at) const {
 
 bool Compactor::choose_victim() {
   const std::vector<Segment>& segments = journal_.segments();
-  double least = 1.0;
+  double least = 0.5;  // Moving more than is freed would never end.
   for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
     const std::uint64_t live = state_.live_bytes().of(segments[i].base);
     if (live == 0) continue;

@@ -28,8 +28,8 @@ class Compactor {
   bool wants_snapshot(journal::Address snapshot_at) const;
   // Everything is in the segment being written to, and most of that is garbage: it is sealed by the next sync.
   bool seal_if_mostly_garbage();
-  // Copies live records of the worst segment to the end of the journal's batch, reading about `bytes`. False: there is
-  // nothing to move, or no room for it. The caller commits.
+  // Copies live records of the worst segment, at least half of which is garbage, to the end of the journal's batch,
+  // reading about `bytes`. False: there is nothing to move, or no room for it. The caller commits.
   Result<bool> move(std::size_t bytes);
 
  private:

@@ -429,9 +429,11 @@ Result<bool> Ledger::tidy() {
     auto moved = compactor_->move(kTidyBytes);
     if (!moved) return moved.error();
     if (*moved || compactor_->seal_if_mostly_garbage()) {
+      const journal::Address active = journal_->segments().back().base;
       needs_sync_ = true;
       if (Status committed = commit(); !committed) return committed.error();
-      return true;
+      // A full disk has no room for a new segment.
+      if (*moved || journal_->segments().back().base != active) return true;
     }
   }
   auto more = journal_->idle();

@@ -36,9 +36,7 @@ const sockaddr* plain(const sockaddr_un& address) { return reinterpret_cast<cons
 
 Descriptor new_socket() { return Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
 
-Descriptor open_directory(const std::string& directory) {
-  return Descriptor::open(directory, O_PATH | O_DIRECTORY);
-}
+Descriptor open_directory(const std::string& directory) { return Descriptor::open(directory, O_PATH | O_DIRECTORY); }
 
 }  // namespace
 

@@ -53,16 +53,15 @@ class SharedSubject : public Subject {
     clock_.step_wall(by);
     catch_up();
   }
-  Time now() override { return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(clock_.now().wall_us))); }
+  Time now() override {
+    return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(clock_.now().wall_us)));
+  }
   std::optional<Milliseconds> retention() override { return engine::EngineOptions().result_retention; }
 
  private:
   void open() {
-    auto engine = engine::Engine::open({.directory = "/data",
-                                        .on_fatal = [](const Error&) {},
-                                        .disk = &disk_,
-                                        .clock = &clock_,
-                                        .random = &random_});
+    auto engine = engine::Engine::open(
+        {.directory = "/data", .on_fatal = [](const Error&) {}, .disk = &disk_, .clock = &clock_, .random = &random_});
     if (!engine) throw std::runtime_error("the engine does not open: " + engine.error().message);
     engine_ = std::move(*engine);
     auto host = Host::open(directory_.path(), *engine_);

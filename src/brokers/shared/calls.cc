@@ -146,23 +146,18 @@ struct Call {
 
 constexpr std::array kCalls = {
     Call{FrameType::kEnqueue, enqueue, false},  // Jobs without an id would be there twice.
-    Call{FrameType::kExtend, extend, true},
-    Call{FrameType::kSettle, settle, true},  // Its tokens see to that.
-    Call{FrameType::kQueues, queues, true},
-    Call{FrameType::kFind, find, true},
-    Call{FrameType::kList, list, true},
-    Call{FrameType::kExplain, explain, true},
-    Call{FrameType::kAudit, audit, true},
-    Call{FrameType::kWatch, watch, true},
-    Call{FrameType::kCancel, cancel, false},
-    Call{FrameType::kReschedule, reschedule, true},
-    Call{FrameType::kReplay, replay, false},
-    Call{FrameType::kPause, pause, true},
+    Call{FrameType::kExtend, extend, true},    Call{FrameType::kSettle, settle, true},  // Its tokens see to that.
+    Call{FrameType::kQueues, queues, true},    Call{FrameType::kFind, find, true},
+    Call{FrameType::kList, list, true},        Call{FrameType::kExplain, explain, true},
+    Call{FrameType::kAudit, audit, true},      Call{FrameType::kWatch, watch, true},
+    Call{FrameType::kCancel, cancel, false},   Call{FrameType::kReschedule, reschedule, true},
+    Call{FrameType::kReplay, replay, false},   Call{FrameType::kPause, pause, true},
     Call{FrameType::kPurge, purge, false},
 };
 
 const Call* find_call(FrameType type) {
-  const auto* found = std::find_if(kCalls.begin(), kCalls.end(), [type](const Call& call) { return call.type == type; });
+  const auto* found =
+      std::find_if(kCalls.begin(), kCalls.end(), [type](const Call& call) { return call.type == type; });
   return found == kCalls.end() ? nullptr : found;
 }
 

@@ -151,8 +151,8 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   platform::LocalSocket socket_;
   FrameReader incoming_;
   Outgoing outgoing_;
-  bool deaf_ = false;     // The owner takes nothing any more, though it may have sent something.
-  bool goodbye_ = false;  // The owner has said so.
+  bool deaf_ = false;                  // The owner takes nothing any more, though it may have sent something.
+  bool goodbye_ = false;               // The owner has said so.
   std::int64_t closing_since_ms_ = 0;  // 0: not yet.
 
   mutable std::mutex mutex_;  // Guards everything below.

@@ -27,7 +27,8 @@ std::size_t bytes_of(const Job& job) {
 std::size_t bytes_of(const Settlement& settlement) {
   std::size_t bytes = 256;
   for (const Job& effect : settlement.effects) bytes += bytes_of(effect);
-  if (const auto* done = std::get_if<Done>(&settlement.outcome)) bytes += done->result.size() + done->content_type.size();
+  if (const auto* done = std::get_if<Done>(&settlement.outcome))
+    bytes += done->result.size() + done->content_type.size();
   if (const auto* dead = std::get_if<Dead>(&settlement.outcome)) bytes += dead->error.size();
   if (const auto* returned = std::get_if<Returned>(&settlement.outcome)) bytes += returned->note.size();
   if (const auto* again = std::get_if<RetryAt>(&settlement.outcome)) {
@@ -117,7 +118,8 @@ void Guest::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueue
     waiting = unanswered_bytes_;
   }
   if (waiting > kUnansweredBytes) {
-    return done(Error{ErrorCode::kOverloaded, "too many jobs are waiting for the owner of the data: try again in a moment"});
+    return done(
+        Error{ErrorCode::kOverloaded, "too many jobs are waiting for the owner of the data: try again in a moment"});
   }
   ask_for_all<Job, Result<Enqueued>>(FrameType::kEnqueue, std::move(jobs), std::move(done));
 }

@@ -10,23 +10,12 @@ namespace bide::brokers::shared {
 namespace {
 
 constexpr std::size_t kReadBytes = 256 << 10;
-constexpr std::size_t kLeaseFrameBytes = 1 << 20;
 constexpr Milliseconds kTick{250};
 constexpr std::int64_t kAnswerAtMostMs = 10'000;
 constexpr std::int64_t kFlushAtMostMs = 1'000;
 constexpr std::int64_t kFullAtMostMs = 1'000;
 
 std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
-
-Error too_many(const char* what) {
-  return {ErrorCode::kOverloaded, std::string("this process has too many ") + what + " with the owner of the data"};
-}
-
-std::size_t bytes_of(const Lease& lease) {
-  std::size_t bytes = 512 + lease.job.body.size();
-  for (const auto& [name, value] : lease.job.headers) bytes += name.size() + value.size();
-  return bytes;
-}
 
 bool same(const Pressure& a, const Pressure& b) {
   return a.level == b.level && a.reason == b.reason && a.retry_after == b.retry_after;
@@ -52,14 +41,6 @@ Host::~Host() {
   thread_.join();
 }
 
-template <class Work>
-void Host::post_for(std::uint64_t visitor, Work work) {
-  mailbox_->post([this, visitor, work = std::move(work)] {
-    const auto found = visitors_.find(visitor);
-    if (found != visitors_.end()) work(*found->second);
-  });
-}
-
 void Host::run() {
   while (true) {
     wait();
@@ -75,7 +56,11 @@ void Host::run() {
       // Not its end yet: what it has sent before may still be there to read.
       if (sent == Outgoing::Sent::kClosed) visitor->deaf = true;
       if (visitor->deaf) visitor->outgoing.clear();
-      if (sent == Outgoing::Sent::kSome || visitor->outgoing.empty()) visitor->progress_ms = now_ms();
+      if (visitor->outgoing.empty()) {
+        visitor->blocked_since_ms = 0;
+      } else if (sent == Outgoing::Sent::kSome || visitor->blocked_since_ms == 0) {
+        visitor->blocked_since_ms = now_ms();
+      }
     }
     watch_the_clock();
     for (auto at = visitors_.begin(); at != visitors_.end();) {
@@ -171,178 +156,23 @@ bool Host::greet(Visitor& visitor, const Frame& frame) {
 
 bool Host::take_frame(Visitor& visitor, const Frame& frame) {
   switch (frame.type) {
-    case FrameType::kSubscribe: return subscribe(visitor, frame);
-    case FrameType::kUnsubscribe: return unsubscribe(visitor, frame);
-    case FrameType::kSetCredit: return set_credit(visitor, frame);
-    case FrameType::kHolding: return take_holding(visitor, frame);
-    case FrameType::kExtend: return extend(visitor, frame);
-    case FrameType::kSettle: return settle(visitor, frame);
-    case FrameType::kGoodbye: visitor.state = VisitorState::kLeaving; return frame.payload.empty();
-    default: return call(visitor, frame);
-  }
-}
-
-bool Host::subscribe(Visitor& visitor, const Frame& frame) {
-  Decoder in(frame.payload);
-  const auto number = take<std::uint64_t>(in);
-  auto options = take<SubscribeOptions>(in);
-  if (!in.done() || visitor.subscriptions.contains(number)) return false;
-  Status answered;
-  if (visitor.subscriptions.size() >= limits_.subscriptions) {
-    answered = too_many("subscriptions");
-  } else {
-    // For the engine every guest is another process, whose leases survive this one.
-    const bool outlives = std::exchange(options.outlives_process, true);
-    const int credit = options.credit;
-    auto subscribed = engine_.subscribe(
-        std::move(options), [this, mailbox = mailbox_, visitor = visitor.number, number, outlives](std::vector<Lease> leases) {
-          mailbox->post([this, visitor, number, outlives, kept = std::make_shared<std::vector<Lease>>(std::move(leases))] {
-            deliver(visitor, number, outlives, std::move(*kept));
-          });
-        });
-    if (subscribed) {
-      visitor.subscriptions.emplace(number, Visit{std::move(*subscribed), credit});
-    } else {
-      answered = subscribed.error();
-    }
-  }
-  answer(visitor, frame.number, [&](Encoder& out) { put(out, answered); });
-  return true;
-}
-
-bool Host::unsubscribe(Visitor& visitor, const Frame& frame) {
-  Decoder in(frame.payload);
-  const auto number = take<std::uint64_t>(in);
-  if (!in.done()) return false;
-  visitor.subscriptions.erase(number);
-  // Behind the leases that the engine has handed out before it knew.
-  ++visitor.calls;
-  post_for(visitor.number, [this, call = frame.number](Visitor& there) {
-    --there.calls;
-    answer(there, call, [](Encoder& out) { put(out, Status()); });
-  });
-  return true;
-}
-
-bool Host::set_credit(Visitor& visitor, const Frame& frame) {
-  Decoder in(frame.payload);
-  const auto number = take<std::uint64_t>(in);
-  const auto credit = take<int>(in);
-  if (!in.done()) return false;
-  const auto found = visitor.subscriptions.find(number);
-  if (found == visitor.subscriptions.end()) return true;
-  found->second.credit = credit;
-  if (!visitor.stalled) found->second.subscription->set_credit(credit);
-  return true;
-}
-
-bool Host::take_holding(Visitor& visitor, const Frame& frame) {
-  Decoder in(frame.payload);
-  const auto leases = take<std::vector<LeaseRef>>(in);
-  if (!in.done()) return false;
-  for (const LeaseRef& lease : leases) holdings_.try_emplace(lease.token, Holding{lease.id, visitor.number});
-  return true;
-}
-
-bool Host::extend(Visitor& visitor, const Frame& frame) {
-  Decoder in(frame.payload);
-  auto leases = take<std::vector<LeaseRef>>(in);
-  if (!in.done()) return false;
-  ++visitor.calls;
-  auto tokens = std::make_shared<std::vector<LeaseRef>>(leases);
-  engine_.extend(std::move(leases), [this, mailbox = mailbox_, visitor = visitor.number, call = frame.number,
-                                     tokens](Result<std::vector<Extended>> result) {
-    mailbox->post([this, visitor, call, tokens, result = std::move(result)] {
-      for (std::size_t i = 0; result && i < result->size(); ++i) {
-        if ((*result)[i].lost) holdings_.erase((*tokens)[i].token);
-      }
-      const auto found = visitors_.find(visitor);
-      if (found == visitors_.end()) return;
-      --found->second->calls;
-      answer(*found->second, call, [&](Encoder& out) { put(out, result); });
-    });
-  });
-  return true;
-}
-
-bool Host::settle(Visitor& visitor, const Frame& frame) {
-  Decoder in(frame.payload);
-  auto settlements = take<std::vector<Settlement>>(in);
-  if (!in.done()) return false;
-  ++visitor.calls;
-  auto tokens = std::make_shared<std::vector<std::uint64_t>>();
-  tokens->reserve(settlements.size());
-  for (const Settlement& settlement : settlements) tokens->push_back(settlement.lease.token);
-  engine_.settle(std::move(settlements), [this, mailbox = mailbox_, visitor = visitor.number, call = frame.number,
-                                          tokens](Result<std::vector<Status>> result) {
-    mailbox->post([this, visitor, call, tokens, result = std::move(result)] {
-      for (std::size_t i = 0; result && i < result->size(); ++i) {
-        const Status& status = (*result)[i];
-        const bool over = status || status.error().code == ErrorCode::kLeaseLost ||
-                          status.error().code == ErrorCode::kNotFound;
-        if (over) holdings_.erase((*tokens)[i]);
-      }
-      const auto found = visitors_.find(visitor);
-      if (found == visitors_.end()) return;
-      --found->second->calls;
-      answer(*found->second, call, [&](Encoder& out) { put(out, result); });
-    });
-  });
-  return true;
-}
-
-bool Host::call(Visitor& visitor, const Frame& frame) {
-  const bool is_watch = frame.type == FrameType::kWatch;
-  if (is_watch && visitor.watches >= limits_.watches) {
-    answer(visitor, frame.number, [](Encoder& out) { put(out, Result<JobInfo>(too_many("watches"))); });
-    return true;
-  }
-  Reply reply = [this, mailbox = mailbox_, visitor = visitor.number, number = frame.number, is_watch](Answer value) {
-    mailbox->post([this, visitor, number, is_watch, value = std::move(value)] {
-      const auto found = visitors_.find(visitor);
-      if (found == visitors_.end()) return;
-      --(is_watch ? found->second->watches : found->second->calls);
-      answer(*found->second, number, value);
-    });
-  };
-  if (!carry_out(frame.type, frame.payload, engine_, engine_, std::move(reply))) return false;
-  ++(is_watch ? visitor.watches : visitor.calls);
-  return true;
-}
-
-void Host::answer(Visitor& visitor, std::uint64_t number, const Answer& value) {
-  if (visitor.deaf) return;
-  std::string frame = make_frame(FrameType::kAnswer, number, value);
-  if (frame.size() > kFrameBytes) {
-    frame = make_frame(FrameType::kAnswer, number, [](Encoder& out) {
-      put(out, Status(Error{ErrorCode::kUnsupported, "the answer is too long for the socket of the data directory"}));
-    });
-  }
-  visitor.outgoing.add(std::move(frame));
-}
-
-void Host::deliver(std::uint64_t to, std::uint64_t subscription, bool outlives, std::vector<Lease> leases) {
-  const auto found = visitors_.find(to);
-  if (found == visitors_.end() || found->second->deaf) {
-    // Nobody has seen them, so nobody can have begun.
-    std::vector<LeaseRef> unseen;
-    for (const Lease& lease : leases) unseen.push_back({lease.job.id, lease.token});
-    end_leases(std::move(unseen), engine::WorkerEnd::kStopped, 0);
-    return;
-  }
-  Visitor& visitor = *found->second;
-  for (std::size_t at = 0; at < leases.size();) {
-    std::size_t bytes = 0;
-    std::size_t count = 0;
-    while (at + count < leases.size() && (count == 0 || bytes < kLeaseFrameBytes)) bytes += bytes_of(leases[at + count++]);
-    visitor.outgoing.add(make_frame(FrameType::kLeases, subscription, [&](Encoder& out) {
-      out.count(count);
-      for (std::size_t i = at; i < at + count; ++i) put(out, leases[i]);
-    }));
-    at += count;
-  }
-  if (!outlives) {
-    for (const Lease& lease : leases) holdings_[lease.token] = {lease.job.id, to};
+    case FrameType::kSubscribe:
+      return subscribe(visitor, frame);
+    case FrameType::kUnsubscribe:
+      return unsubscribe(visitor, frame);
+    case FrameType::kSetCredit:
+      return set_credit(visitor, frame);
+    case FrameType::kHolding:
+      return take_holding(visitor, frame);
+    case FrameType::kExtend:
+      return extend(visitor, frame);
+    case FrameType::kSettle:
+      return settle(visitor, frame);
+    case FrameType::kGoodbye:
+      visitor.state = VisitorState::kLeaving;
+      return frame.payload.empty();
+    default:
+      return call(visitor, frame);
   }
 }
 
@@ -393,12 +223,13 @@ void Host::watch_the_clock() {
   for (auto& [number, each] : visitors_) {
     Visitor& visitor = *each;
     if (visitor.ended()) continue;
-    const bool stalled = visitor.outgoing.bytes() > (visitor.stalled ? limits_.backlog_bytes / 4 : limits_.backlog_bytes);
+    const bool stalled =
+        visitor.outgoing.bytes() > (visitor.stalled ? limits_.backlog_bytes / 4 : limits_.backlog_bytes);
     if (stalled != visitor.stalled) {
       visitor.stalled = stalled;
       for (auto& [name, visit] : visitor.subscriptions) visit.subscription->set_credit(stalled ? 0 : visit.credit);
     }
-    const std::int64_t idle = visitor.outgoing.empty() ? 0 : now - visitor.progress_ms;
+    const std::int64_t idle = visitor.blocked_since_ms == 0 ? 0 : now - visitor.blocked_since_ms;
     const bool full = visitor.outgoing.bytes() > limits_.backlog_most_bytes && idle > kFullAtMostMs;
     const bool late = visitor.state == VisitorState::kGreeting && now - visitor.since_ms > limits_.greeting.count();
     if (full || late || idle > limits_.silence.count()) visitor.state = VisitorState::kCutOff;

@@ -27,13 +27,13 @@ namespace bide::brokers::shared {
 
 struct HostLimits {
   std::size_t guests = 256;
-  std::size_t calls = 4096;                       // Of one guest, begun and not answered: beyond it, its calls wait.
-  std::size_t watches = 10'000;                   // Of one guest; beyond it they are refused.
-  std::size_t subscriptions = 256;                // Of one guest; beyond it they are refused.
-  std::size_t backlog_bytes = 4 << 20;            // Not read by a guest: beyond it, it gets no more leases and is not heard.
-  std::size_t backlog_most_bytes = 256 << 20;     // Beyond it, a guest that reads nothing for a second is cut off.
-  Milliseconds silence{30'000};                   // Something waits for it and it reads nothing: it is cut off.
-  Milliseconds greeting{10'000};                  // Let in and not a word: likewise.
+  std::size_t calls = 4096;             // Of one guest, begun and not answered: beyond it, its calls wait.
+  std::size_t watches = 10'000;         // Of one guest; beyond it they are refused.
+  std::size_t subscriptions = 256;      // Of one guest; beyond it they are refused.
+  std::size_t backlog_bytes = 4 << 20;  // Not read by a guest: beyond it, it gets no more leases and is not heard.
+  std::size_t backlog_most_bytes = 256 << 20;  // Beyond it, a guest that reads nothing for a second is cut off.
+  Milliseconds silence{30'000};                // Something waits for it and it reads nothing: it is cut off.
+  Milliseconds greeting{10'000};               // Let in and not a word: likewise.
 };
 
 class Host {
@@ -75,10 +75,6 @@ class Host {
   void tell_pressure();
   void watch_the_clock();
   void close_in_order();
-
-  // For completions, which run on the engine's thread: has the host's thread do it, if the visitor is still there.
-  template <class Work>
-  void post_for(std::uint64_t visitor, Work work);
 
   const HostLimits limits_;
   engine::Engine& engine_;

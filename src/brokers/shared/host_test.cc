@@ -193,7 +193,8 @@ TEST_F(HostTest, AGuestThatDoesNotReadIsCutOffAndItsLeasesAreNotCharged) {
   const JobId id = enqueue_one(*engine_, job);
   Stranger stranger(directory());
   stranger.send(hello());
-  stranger.send(make_frame(FrameType::kSubscribe, 1, [](Encoder& out) { put(out, std::uint64_t{1}, SubscribeOptions{}); }));
+  stranger.send(
+      make_frame(FrameType::kSubscribe, 1, [](Encoder& out) { put(out, std::uint64_t{1}, SubscribeOptions{}); }));
   // Hung up on is noticed by sending, whenever that is: it does not read.
   while (stranger.send(make_frame(FrameType::kSetCredit, 0, [](Encoder& out) { put(out, std::uint64_t{1}, 64); }))) {
   }

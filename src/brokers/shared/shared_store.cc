@@ -33,7 +33,8 @@ Result<std::unique_ptr<SharedStore>> SharedStore::open(engine::EngineOptions opt
       std::error_code ignored;
       const auto absolute = std::filesystem::absolute(store->options_.directory, ignored);
       if (!ignored) store->options_.directory = absolute.string();
-      store->guest_ = Guest::start(std::move(*greeted), [raw = store.get()] { return raw->find_owner(); }, patience);
+      store->guest_ = Guest::start(
+          std::move(*greeted), [raw = store.get()] { return raw->find_owner(); }, patience);
       return store;
     }
     if (greeted.error().code != ErrorCode::kUnavailable) return greeted.error();

@@ -69,8 +69,9 @@ struct Child {
 
   Basket& subscribe(int count, const std::string& queue) {
     baskets.push_back(std::make_unique<Basket>());
-    subscriptions.push_back(std::move(
-        store->subscribe({.queues = {{queue, 1}}, .credit = count, .worker = "child"}, baskets.back()->sink()).value()));
+    subscriptions.push_back(
+        std::move(store->subscribe({.queues = {{queue, 1}}, .credit = count, .worker = "child"}, baskets.back()->sink())
+                      .value()));
     return *baskets.back();
   }
 

@@ -23,15 +23,15 @@ struct Visit {
 enum class VisitorState {
   kGreeting,  // Not a word yet.
   kThere,
-  kLeaving,   // Said goodbye; is answered what it asked before.
-  kStopped,   // Left in order. This and the ones below are ends.
+  kLeaving,  // Said goodbye; is answered what it asked before.
+  kStopped,  // Left in order. This and the ones below are ends.
   kCrashed,
   kCutOff,
 };
 
 struct Visitor {
   Visitor(std::uint64_t given_number, platform::LocalSocket given_socket, std::int64_t now_ms)
-      : number(given_number), socket(std::move(given_socket)), since_ms(now_ms), progress_ms(now_ms) {}
+      : number(given_number), socket(std::move(given_socket)), since_ms(now_ms) {}
 
   bool ended() const { return state >= VisitorState::kStopped; }
 
@@ -41,15 +41,15 @@ struct Visitor {
   VisitorState state = VisitorState::kGreeting;
   FrameReader incoming;
   Outgoing outgoing;
-  bool readable = false;      // As poll said.
-  bool deaf = false;          // Takes nothing any more, though it may have sent something.
-  std::int64_t progress_ms;   // When it last took something, or had nothing to take.
-  std::size_t calls = 0;      // Begun and not answered, without watches.
+  bool readable = false;              // As poll said.
+  bool deaf = false;                  // Takes nothing any more, though it may have sent something.
+  std::int64_t blocked_since_ms = 0;  // It takes nothing, though there is something. 0: it does.
+  std::size_t calls = 0;              // Begun and not answered, without watches.
   std::size_t watches = 0;
-  bool stalled = false;       // Gets no leases until it has read what it was sent.
+  bool stalled = false;  // Gets no leases until it has read what it was sent.
   bool leases_ended = false;
   std::map<std::uint64_t, Visit> subscriptions;
-  Pressure pressure;          // As it was told.
+  Pressure pressure;  // As it was told.
 };
 
 }  // namespace bide::brokers::shared

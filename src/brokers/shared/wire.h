@@ -306,11 +306,17 @@ struct Wire<Outcome> {
   }
   static Outcome take(Decoder& in) {
     switch (in.u8()) {
-      case 0: return Wire<Done>::take(in);
-      case 1: return Wire<RetryAt>::take(in);
-      case 2: return Wire<Dead>::take(in);
-      case 3: return Wire<Returned>::take(in);
-      default: in.fail(); return Done{};
+      case 0:
+        return Wire<Done>::take(in);
+      case 1:
+        return Wire<RetryAt>::take(in);
+      case 2:
+        return Wire<Dead>::take(in);
+      case 3:
+        return Wire<Returned>::take(in);
+      default:
+        in.fail();
+        return Done{};
     }
   }
 };

@@ -73,10 +73,14 @@ Lease any_lease() { return {any_job(), any_number(), any_count(), any_time(), an
 
 Outcome any_outcome() {
   switch (*rc::gen::inRange(0, 4)) {
-    case 0: return Done{any_text(), any_text()};
-    case 1: return RetryAt{any_span(), any_of<Fault>(), any_text(), any_bool() ? std::optional(any_text()) : std::nullopt};
-    case 2: return Dead{any_of<DeadReason>(), any_of<Fault>(), any_text()};
-    default: return Returned{any_span(), any_text()};
+    case 0:
+      return Done{any_text(), any_text()};
+    case 1:
+      return RetryAt{any_span(), any_of<Fault>(), any_text(), any_bool() ? std::optional(any_text()) : std::nullopt};
+    case 2:
+      return Dead{any_of<DeadReason>(), any_of<Fault>(), any_text()};
+    default:
+      return Returned{any_span(), any_text()};
   }
 }
 
@@ -98,8 +102,9 @@ JobInfo any_info() {
 }
 
 QueueInfo any_queue() {
-  return {any_text(),   any_bool(),   any_number(), any_number(),
-          any_number(), any_number(), any_number(), maybe_time(), *rc::gen::arbitrary<int>()};
+  return {any_text(),   any_bool(),   any_number(),
+          any_number(), any_number(), any_number(),
+          any_number(), maybe_time(), *rc::gen::arbitrary<int>()};
 }
 
 JobFilter any_filter() {
@@ -107,8 +112,10 @@ JobFilter any_filter() {
 }
 
 SubscribeOptions any_options() {
-  return {some([] { return QueueShare{any_text(), *rc::gen::arbitrary<int>()}; }), *rc::gen::arbitrary<int>(), any_span(),
-          any_text(), any_bool()};
+  return {some([] {
+            return QueueShare{any_text(), *rc::gen::arbitrary<int>()};
+          }),
+          *rc::gen::arbitrary<int>(), any_span(), any_text(), any_bool()};
 }
 
 AuditReport any_report() {
@@ -207,7 +214,8 @@ TEST(Wire, AValueOutsideItsRangeIsRefused) {
 }
 
 TEST(Wire, TimesAreKeptWithinWhatCanBeReckonedWith) {
-  for (const std::int64_t value : {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t value :
+       {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
     std::string bytes;
     Encoder out(bytes);
     out.i64(value);

@@ -145,7 +145,6 @@ Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
 // clean, and a sync alone would leave it out. So would it the size of the file, unless that changes for a moment.
 Status Journal::Impl::write_again() {
   constexpr std::uint64_t kPieceBytes = 1 << 20;
-  if (data_end <= on_disk) return {};
   std::string bytes;
   for (const Segment& segment : segments) {
     if (segment.end <= on_disk) continue;
@@ -305,7 +304,7 @@ Result<bool> Journal::Impl::write_ahead() {
   if (!durable() || !small_commits || !batch.empty() || written >= rotate_at) return false;
   const std::uint64_t left = active->file_end() - written;
   if (left >= options.prewrite_bytes / 4) return false;
-  const Address end = std::min(written + options.prewrite_bytes, rotate_at);
+  const Address end = std::min(written + std::min(options.prewrite_bytes, options.segment_bytes), rotate_at);
   if (end <= active->file_end()) return false;
   small_commits = false;
   if (Status status = active->take_room(end); !status) {
