@@ -53,7 +53,7 @@ class Client {
   //   bide:./data?durability=os      settings follow as name=value, joined by &
   //
   // kInvalidArgument: the URL or a setting is wrong. kUnsupported: a broker that is not built in.
-  // kBusy: another process owns the directory. kPermissionDenied, kCannotCreate, kDamaged, kNewerVersion, kIoError.
+  // kBusy: another process owns the directory and does not answer. kPermissionDenied, kCannotCreate, kDamaged, kNewerVersion, kIoError.
   static Result<Client> open(std::string_view url);
 
   // On a broker of your own. The inspector may be missing; inspector() must then not be called.

@@ -110,10 +110,12 @@ TEST_F(ClientOnEngine, AClosedStoreCanBeOpenedAgainAndHasItsJobs) {
   EXPECT_TRUE(again.find(id));
 }
 
-TEST_F(ClientOnEngine, AStoreThatIsOpenIsBusy) {
-  const auto second = Client::open("bide:" + directory_.path() + "/data");
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, ErrorCode::kBusy);
+TEST_F(ClientOnEngine, AStoreThatIsOpenIsSharedWithWhoeverOpensItNext) {
+  auto second = Client::open("bide:" + directory_.path() + "/data");
+  ASSERT_TRUE(second) << second.error().message;
+  const auto id = second->enqueue("a", "from the second");
+  ASSERT_TRUE(id) << id.error().message;
+  EXPECT_EQ(client_.find(*id)->job.body, "from the second");
 }
 
 TEST(ClientOpen, MayHappenOnAThreadThatEnds) {

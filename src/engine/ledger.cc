@@ -104,7 +104,12 @@ Status Ledger::recover() {
     append(*journal_, step);
     if (Status applied = state_.apply(step); !applied) return applied;
   }
-  state_.start(now_ms(), *journal_);
+  if (const Slot damaged = state_.start(now_ms(), *journal_); damaged != kNoSlot) {
+    for (const journal::RecordRef ref : {state_[damaged].body(), state_[damaged].details()}) {
+      if (ref.bytes == 0) continue;
+      if (const auto read = journal_->read(ref); !read) return read.error();
+    }
+  }
   state_.forget_done(now_ms() - options_.result_retention.count());
   open_report_.jobs = state_.jobs();
   open_report_.torn_tails = journal_->torn_tails();

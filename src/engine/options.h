@@ -34,7 +34,7 @@ struct EngineOptions {
   std::uint64_t snapshot_bytes = 256ull << 20;  // A snapshot is due when the journal has grown by so much, or more.
 
   // Called once, when the disk failed and nothing more can be confirmed. Default: one line on stderr, then exit 74.
-  std::function<void(const Error&)> on_fatal;
+  std::function<void(const Error&)> on_fatal = {};
 
   // For tests; null means the real thing.
   platform::Disk* disk = nullptr;

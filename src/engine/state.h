@@ -56,7 +56,8 @@ class State {
   Status apply(const journal::RecordView& view);
 
   // Recovery ends: jobs are put where they belong at this time, and live bytes are counted.
-  void start(std::int64_t now_ms, const journal::Journal& journal);
+  // kNoSlot; or a live job whose record is in no segment, which is damage.
+  Slot start(std::int64_t now_ms, const journal::Journal& journal);
 
   // Scheduled jobs that are due become ready. Those due by the wall clock also wait for that.
   void advance(std::int64_t now_ms, std::int64_t wall_ms);
@@ -126,7 +127,6 @@ class State {
   void set_body(Entry& entry, journal::RecordRef at);
   void set_details(Entry& entry, journal::RecordRef at);
   void place_all(std::int64_t now_ms);
-  void forget_done_without_record(const journal::Journal& journal);
 
   Slab slab_;
   IdIndex ids_;

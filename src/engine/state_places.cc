@@ -240,21 +240,29 @@ void State::place_all(std::int64_t now_ms) {
   }
 }
 
-// That a done job was forgotten is not written down, so a snapshot may show it still, and the segment with its result may
-// be gone since.
-void State::forget_done_without_record(const journal::Journal& journal) {
-  const std::vector<journal::Segment>& segments = journal.segments();
-  for (Slot slot = 0; slot < slab_.size(); ++slot) {
-    if (slab_[slot].entry_state() != EntryState::kDone) continue;
-    const journal::Address at = slab_[slot].details().address;
-    const auto after = std::upper_bound(segments.begin(), segments.end(), at,
-                                        [](journal::Address a, const journal::Segment& segment) { return a < segment.base; });
-    if (after == segments.begin() || at >= std::prev(after)->end) forget(slot);
-  }
+namespace {
+
+// Whether a segment holds the record.
+bool is_held(const std::vector<journal::Segment>& segments, RecordRef ref) {
+  if (ref.bytes == 0) return true;
+  const auto after =
+      std::upper_bound(segments.begin(), segments.end(), ref.address,
+                       [](journal::Address address, const journal::Segment& segment) { return address < segment.base; });
+  return after != segments.begin() && ref.address < std::prev(after)->end;
 }
 
-void State::start(std::int64_t now_ms, const journal::Journal& journal) {
-  forget_done_without_record(journal);
+}  // namespace
+
+Slot State::start(std::int64_t now_ms, const journal::Journal& journal) {
+  for (Slot slot = 0; slot < slab_.size(); ++slot) {
+    const Entry& entry = slab_[slot];
+    if (entry.entry_state() == EntryState::kFree) continue;
+    if (is_held(journal.segments(), entry.body()) && is_held(journal.segments(), entry.details())) continue;
+    if (entry.entry_state() != EntryState::kDone) return slot;
+    // That a done job was forgotten is not written down, so a snapshot may show it still, and the segment with its result
+    // may be gone since.
+    forget(slot);
+  }
   started_ = true;
   wall_ms_ = now_ms;
   place_all(now_ms);
@@ -265,6 +273,7 @@ void State::start(std::int64_t now_ms, const journal::Journal& journal) {
     live_.add(entry.body());
     live_.add(entry.details());
   }
+  return kNoSlot;
 }
 
 void State::begin_epoch(std::function<void(Slot)> saved) {

@@ -70,7 +70,9 @@ class StoreDamage : public ::testing::Test {
       for (const Delivery& delivery : *deliveries) {
         for (const Lease& lease : delivery.leases) leases.push_back({lease.job.id, lease.token});
       }
-      ASSERT_TRUE(ledger_->tidy());
+      if (tidies_) {
+        ASSERT_TRUE(ledger_->tidy());
+      }
     }
   }
 
@@ -114,6 +116,8 @@ class StoreDamage : public ::testing::Test {
     }
   }
 
+  // Without it every record stays where it was written.
+  bool tidies_ = false;
   std::uint64_t snapshot_bytes_ = 1 << 30;
   support::SeededRandom random_{99};
   SimulatedDisk disk_{3};
@@ -128,14 +132,19 @@ class StoreDamage : public ::testing::Test {
 // must be there.
 TEST_F(StoreDamage, AClosedStoreThatIsCutOffAnywhereIsRefusedOrWholeUpToTheCut) {
   make_store();
-  const journal::Segment last = ledger_->journal().segments().back();
   ledger_.reset();
+  // Closing may begin a new segment: the last one is named by its base, in hexadecimal digits.
+  std::string last;
+  for (const std::string& path : store_files(disk_)) {
+    if (path.find("/journal/") != std::string::npos) last = std::max(last, path);
+  }
+  const journal::Address base = std::stoull(last.substr(last.rfind('/') + 1), nullptr, 16);
   for (const std::string& path : store_files(disk_)) {
     for (const std::uint64_t at : offsets(disk_.contents(path).size())) {
       const auto image = disk_.clone();
       image->truncate(path, at);
       refused_or_whole(*image, path + " cut at " + std::to_string(at),
-                       path == last.path ? last.base + at : ~journal::Address{0});
+                       path == last ? base + at : ~journal::Address{0});
       if (HasFailure()) return;
     }
   }
@@ -159,6 +168,7 @@ TEST_F(StoreDamage, AFlippedBitAnywhereInAClosedStoreIsRefusedOrHarmless) {
 
 TEST_F(StoreDamage, ASnapshotIsProtectedLikeTheJournal) {
   snapshot_bytes_ = 2000;
+  tidies_ = true;
   make_store();
   for (int left = 200; left > 0; --left) {
     ASSERT_TRUE(ledger_->begin());
