@@ -165,8 +165,8 @@ class CrashImages : public ::testing::Test {
   std::unique_ptr<Ledger> ledger_;
   std::vector<LeaseRef> leases_;
   std::map<JobId, Fate> confirmed_;
-  std::map<JobId, Fate> pending_;        // If the operation under way is done.
-  std::map<JobId, JobId> effects_of_;    // Of operations under way.
+  std::map<JobId, Fate> pending_;      // If the operation under way is done.
+  std::map<JobId, JobId> effects_of_;  // Of operations under way.
   std::uint64_t images_ = 0;
   std::uint64_t torn_tails_ = 0;
 };

@@ -9,10 +9,10 @@ namespace {
 struct Seen {
   bool confirmed = false;
   bool done = false;
-  std::uint64_t running = 0;     // Token of the attempt that has begun and not ended.
-  std::uint64_t unsettled = 0;   // Token of the last attempt, while its settle is not confirmed.
+  std::uint64_t running = 0;    // Token of the attempt that has begun and not ended.
+  std::uint64_t unsettled = 0;  // Token of the last attempt, while its settle is not confirmed.
   std::uint32_t last_attempt = 0;
-  std::uint64_t process = 0;     // In which that was.
+  std::uint64_t process = 0;  // In which that was.
 };
 
 }  // namespace

@@ -84,7 +84,8 @@ TEST(KillNine, LosesNothingThatWasConfirmedAndRunsNothingTwiceThatWasSettled) {
   for (const auto& [text, done] : findings.jobs) {
     if (done) continue;
     // Its settle may have been durable without anybody living to say so.
-    const auto info = wait<JobInfo>([&, id = JobId::parse(text).value()](auto tell) { (*engine)->find(id, std::move(tell)); });
+    const auto info =
+        wait<JobInfo>([&, id = JobId::parse(text).value()](auto tell) { (*engine)->find(id, std::move(tell)); });
     const bool is_done = info && info->state == JobState::kDone;
     unsaid += is_done ? 1 : 0;
     lost += is_done ? 0 : 1;
@@ -99,11 +100,11 @@ TEST(KillNine, LosesNothingThatWasConfirmedAndRunsNothingTwiceThatWasSettled) {
   EXPECT_EQ(findings.processes, static_cast<std::uint64_t>(kKills) + 1);
   EXPECT_GE(findings.confirmed, kLeastConfirmed);
   EXPECT_GE(findings.duplicates_by_crash, kLeastDuplicates) << "no kill hit an attempt";
-  std::printf("confirmed %llu, started %llu, settled %llu (and %llu unsaid), started again: %llu after a kill, %llu retries\n",
-              static_cast<unsigned long long>(findings.confirmed), static_cast<unsigned long long>(findings.starts),
-              static_cast<unsigned long long>(findings.settled), static_cast<unsigned long long>(unsaid),
-              static_cast<unsigned long long>(findings.duplicates_by_crash),
-              static_cast<unsigned long long>(findings.retries));
+  std::printf(
+      "confirmed %llu, started %llu, settled %llu (and %llu unsaid), started again: %llu after a kill, %llu retries\n",
+      static_cast<unsigned long long>(findings.confirmed), static_cast<unsigned long long>(findings.starts),
+      static_cast<unsigned long long>(findings.settled), static_cast<unsigned long long>(unsaid),
+      static_cast<unsigned long long>(findings.duplicates_by_crash), static_cast<unsigned long long>(findings.retries));
 }
 
 }  // namespace

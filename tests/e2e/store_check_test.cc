@@ -136,7 +136,7 @@ class StoreCheck : public ::testing::Test {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(directory_.path() + "/" + folder)) {
       const std::string name = entry.path().filename();
-      if (name.starts_with(prefix)) found.push_back(folder + name);
+      if (name.starts_with(prefix) && name != "synced") found.push_back(folder + name);
     }
     std::sort(found.begin(), found.end());
     return found;

@@ -84,7 +84,8 @@ std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, 
   }
   if (const auto rule = rules_difference(info.job, *job.rules)) return differs("has another " + *rule);
   if (info.job.body != make_body(job.body)) return differs("has another body");
-  if (info.counts != job.counts) return differs(numbers("the sum of its counts", info.counts.total(), job.counts.total()));
+  if (info.counts != job.counts)
+    return differs(numbers("the sum of its counts", info.counts.total(), job.counts.total()));
   if (info.history.size() != job.history) return differs(numbers("history", info.history.size(), job.history));
   if (!job.last_error.empty() && (info.history.empty() || info.history.back().text != job.last_error)) {
     return differs("has another last error");
@@ -118,7 +119,8 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
     }
     const auto info = ledger.find(job->id);
     if (!info) {
-      const bool reported = info.error().code == ErrorCode::kDamaged && info.error().message.find('/') != std::string::npos;
+      const bool reported =
+          info.error().code == ErrorCode::kDamaged && info.error().message.find('/') != std::string::npos;
       if (options.damage_may_be_reported && reported) {
         if (job->is_live() && !job->rules->unique_key.empty()) ++keys;
         continue;

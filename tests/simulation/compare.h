@@ -13,8 +13,8 @@ namespace bide::simulation {
 struct CompareOptions {
   std::uint64_t done_limit = 0;
   Milliseconds result_retention{0};
-  Milliseconds dead_retention{0};      // 0: for ever.
-  std::int64_t latest_now_ms = 0;      // The latest that the engine's time has ever been.
+  Milliseconds dead_retention{0};       // 0: for ever.
+  std::int64_t latest_now_ms = 0;       // The latest that the engine's time has ever been.
   bool damage_may_be_reported = false;  // A job that cannot be read is no difference, if the error says which file.
 };
 

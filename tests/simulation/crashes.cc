@@ -20,10 +20,18 @@ void Simulation::count_fault() {
     case Operation::kWrite:
       tally_.add(planned_->fault == support::Fault::kShortWrite ? Event::kShortWrites : Event::kFailedWrites);
       break;
-    case Operation::kSync: tally_.add(Event::kFailedSyncs); break;
-    case Operation::kSyncDirectory: tally_.add(Event::kFailedDirectorySyncs); break;
-    case Operation::kRead: tally_.add(Event::kFailedReads); break;
-    default: tally_.add(Event::kOtherFailures); break;
+    case Operation::kSync:
+      tally_.add(Event::kFailedSyncs);
+      break;
+    case Operation::kSyncDirectory:
+      tally_.add(Event::kFailedDirectorySyncs);
+      break;
+    case Operation::kRead:
+      tally_.add(Event::kFailedReads);
+      break;
+    default:
+      tally_.add(Event::kOtherFailures);
+      break;
   }
   planned_.reset();
 }
@@ -52,11 +60,18 @@ void Simulation::disarm() {
         case Operation::kTruncate:
           if (probe) (void)(*probe)->truncate(0);
           break;
-        case Operation::kRename: (void)disk_.rename("/probe", "/probe"); break;
-        case Operation::kSyncDirectory: (void)disk_.sync_directory("/"); break;
-        case Operation::kMakeDirectory: (void)disk_.make_directory("/probe directory"); break;
+        case Operation::kRename:
+          (void)disk_.rename("/probe", "/probe");
+          break;
+        case Operation::kSyncDirectory:
+          (void)disk_.sync_directory("/");
+          break;
+        case Operation::kMakeDirectory:
+          (void)disk_.make_directory("/probe directory");
+          break;
         case Operation::kCreate:
-        case Operation::kRemove: break;
+        case Operation::kRemove:
+          break;
       }
       probe = Error{ErrorCode::kNotFound, ""};
       (void)disk_.remove("/probe");
@@ -98,8 +113,8 @@ void Simulation::crash() {
   const bool must_lose_power = can_lose_power && planned_ && planned_->operation == Operation::kSyncDirectory &&
                                disk_.faults_fired() != faults_seen_;
   const Survival survival = !can_lose_power || (!must_lose_power && chance(0.3)) ? Survival::kEverything
-                            : chance(0.3)                  ? Survival::kNothing
-                                                           : Survival::kChance;
+                            : chance(0.3)                                        ? Survival::kNothing
+                                                                                 : Survival::kChance;
   disk_.crash({.unsynced = survival});
   if (disk_.faults_fired() != faults_seen_) count_fault();
   crashed_ = false;
@@ -226,7 +241,8 @@ bool Simulation::try_to_open() {
     return true;
   }
   if (!opened && !crashed_ && !fault_fired) {
-    expect(full_ && opened.error().code == ErrorCode::kDiskFull, "the store cannot be opened: " + opened.error().message);
+    expect(full_ && opened.error().code == ErrorCode::kDiskFull,
+           "the store cannot be opened: " + opened.error().message);
     disk_.set_capacity(UINT64_MAX);
     room_again_ = true;
     crash();
@@ -287,8 +303,8 @@ void Simulation::adopt_what_survived() {
       }
     }
   }
-  expect(survived.has_value(), "what is there after opening is none of the " + std::to_string(timeline_.size() - oldest) +
-                                   " states that it may be:" + differences);
+  expect(survived.has_value(), "what is there after opening is none of the " +
+                                   std::to_string(timeline_.size() - oldest) + " states that it may be:" + differences);
   if (timeline_.size() > 1) tally_.add(*survived > 0 ? Event::kUnconfirmedKept : Event::kUnconfirmedLost);
   note("opened", *survived, timeline_.size(), disk_.used_bytes());
 

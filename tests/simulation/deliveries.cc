@@ -37,7 +37,8 @@ bool Simulation::grant() {
     for (const Lease& lease : delivery.leases) leases.emplace_back(&delivery, &lease);
   }
   // Tokens are given in the order in which jobs are taken.
-  std::sort(leases.begin(), leases.end(), [](const auto& a, const auto& b) { return a.second->token < b.second->token; });
+  std::sort(leases.begin(), leases.end(),
+            [](const auto& a, const auto& b) { return a.second->token < b.second->token; });
   const bool any_expired = observe_expired();
   std::vector<std::uint64_t> delivered;
   for (const auto& [delivery, lease] : leases) {
@@ -93,10 +94,13 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
   expect(job->phase == Phase::kWaiting, name + " is delivered, but it is " + to_string(job->phase));
 
   const platform::Instant instant = clock_.now();
-  expect(instant.elapsed_us >= job->not_before_elapsed_us,
-         name + " is early by " + std::to_string(job->not_before_elapsed_us - instant.elapsed_us) + " us");
-  expect(instant.wall_us >= job->not_before_wall_us || job->was_due,
-         name + " is early by " + std::to_string(job->not_before_wall_us - instant.wall_us) + " us of the wall clock");
+  if (instant.elapsed_us < job->not_before_elapsed_us) {
+    violated(name + " is early by " + std::to_string(job->not_before_elapsed_us - instant.elapsed_us) + " us");
+  }
+  if (instant.wall_us < job->not_before_wall_us && !job->was_due) {
+    violated(name + " is early by " + std::to_string(job->not_before_wall_us - instant.wall_us) +
+             " us of the wall clock");
+  }
   expect(is_ready(*job), name + " is delivered before it is ready");
   expect(!has_expired(*job, moment_), name + " is delivered after it expired");
   expect(!now_.is_paused(job->rules->queue), name + " is delivered from a paused queue");
@@ -104,8 +108,8 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
   expect(lease.token > last_token_, name + ": its token does not increase");
   last_token_ = lease.token;
   expect(tokens_.insert(lease.token).second, name + ": its token was given before");
-  expect(lease.attempt == job->attempts + 1, name + ": delivered as attempt " + std::to_string(lease.attempt) +
-                                                 " after " + std::to_string(job->attempts));
+  expect(lease.attempt == job->attempts + 1,
+         name + ": delivered as attempt " + std::to_string(lease.attempt) + " after " + std::to_string(job->attempts));
   expect(lease.counts == job->counts && lease.history.size() == job->history, name + ": delivered with another past");
   expect(lease.due.time_since_epoch().count() == job->due_ms, name + ": delivered with another due time");
   JobInfo as_delivered{.job = lease.job,
@@ -131,7 +135,8 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
   const auto unsettled = std::count_if(now_.jobs().begin(), now_.jobs().end(), [&](const auto& other) {
     return other.second->phase == Phase::kRunning && other.second->subscription == delivery.subscription;
   });
-  expect(unsettled <= to.credit, "subscription " + std::to_string(delivery.subscription) + " holds more than its credit");
+  expect(unsettled <= to.credit,
+         "subscription " + std::to_string(delivery.subscription) + " holds more than its credit");
   held_.push_back({lease.job.id, lease.token, to.outlives_process});
   tally_.add(Event::kLeases);
 }

@@ -9,10 +9,14 @@ namespace bide::simulation {
 
 const char* to_string(Phase phase) {
   switch (phase) {
-    case Phase::kWaiting: return "waiting";
-    case Phase::kRunning: return "running";
-    case Phase::kDone: return "done";
-    case Phase::kDead: return "dead";
+    case Phase::kWaiting:
+      return "waiting";
+    case Phase::kRunning:
+      return "running";
+    case Phase::kDone:
+      return "done";
+    case Phase::kDead:
+      return "dead";
   }
   return "?";
 }
@@ -146,10 +150,18 @@ void World::start(std::uint64_t tag, std::uint64_t token, const Moment& moment) 
 ModelJob& World::end_attempt(std::uint64_t tag, Fault fault, const std::string& error, bool settled) {
   ModelJob& job = change(tag);
   switch (fault) {
-    case Fault::kFailed: ++job.counts.failed; break;
-    case Fault::kTimedOut: ++job.counts.timed_out; break;
-    case Fault::kLost: ++job.counts.lost; break;
-    case Fault::kCrashed: ++job.counts.crashed; break;
+    case Fault::kFailed:
+      ++job.counts.failed;
+      break;
+    case Fault::kTimedOut:
+      ++job.counts.timed_out;
+      break;
+    case Fault::kLost:
+      ++job.counts.lost;
+      break;
+    case Fault::kCrashed:
+      ++job.counts.crashed;
+      break;
   }
   job.history = std::min(job.history + 1, Limits::kHistory);
   job.last_error = settled ? error : "";

@@ -1,8 +1,8 @@
 // World: what a store holds, as simply as it can be said. The simulation keeps one beside the real ledger, makes the
 // same changes to both and compares. A World is cheap to copy: jobs are shared until they change.
 //
-// What the engine decides by itself (a lease that runs out, a job that expires, a result that is forgotten) is looked at
-// in the ledger, judged, and then done here too; everything else is foretold.
+// What the engine decides by itself (a lease runs out, a job expires, a result is forgotten) is looked at in the
+// ledger, judged, and then done here too; everything else is foretold.
 
 #pragma once
 
@@ -47,8 +47,8 @@ struct ModelJob {
   static constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min();
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  std::uint64_t tag = 0;  // Ours: it is a header of the job.
-  JobId id = {};          // Nil: an effect whose id we have not seen yet.
+  std::uint64_t tag = 0;             // Ours: it is a header of the job.
+  JobId id = {};                     // Nil: an effect whose id we have not seen yet.
   std::shared_ptr<const Job> rules;  // Without the body.
   BodyPlan body = {};
 
@@ -62,7 +62,7 @@ struct ModelJob {
   std::uint32_t attempts = 0;
   AttemptCounts counts = {};
   std::size_t history = 0;
-  std::string last_error = {};  // Empty: whatever the engine wrote.
+  std::string last_error = {};    // Empty: whatever the engine wrote.
   std::uint64_t ended_token = 0;  // Of the settlement that is the last thing that happened to it.
   bool ended_token_known = true;  // Two states that a crash may have left look the same from outside.
   bool was_due = false;           // The wall clock has reached due_ms; it may have been steered back a little since.

@@ -1,4 +1,5 @@
-// Simulation, the requests: each is put to the ledger, its answer is judged by the model, and the model follows.
+// Simulation, the requests of clients and workers: each is put to the ledger, its answer is judged by the model, and
+// the model follows.
 
 #include <algorithm>
 #include <iterator>
@@ -30,10 +31,17 @@ std::string code_of(const Status& status) {
 RetryPolicy Simulation::make_policy() {
   RetryPolicy policy;
   switch (below(4)) {
-    case 0: return RetryPolicy::none();
-    case 1: policy = RetryPolicy::fixed(Milliseconds(between(1, 5000)), static_cast<std::uint32_t>(between(1, 8))); break;
-    case 2: policy = RetryPolicy::steps({Milliseconds(between(1, 100)), Milliseconds(between(100, 60'000))}); break;
-    default: policy = RetryPolicy::exponential(Milliseconds(between(1, 2000)), 2.0, std::chrono::hours(1), 6); break;
+    case 0:
+      return RetryPolicy::none();
+    case 1:
+      policy = RetryPolicy::fixed(Milliseconds(between(1, 5000)), static_cast<std::uint32_t>(between(1, 8)));
+      break;
+    case 2:
+      policy = RetryPolicy::steps({Milliseconds(between(1, 100)), Milliseconds(between(100, 60'000))});
+      break;
+    default:
+      policy = RetryPolicy::exponential(Milliseconds(between(1, 2000)), 2.0, std::chrono::hours(1), 6);
+      break;
   }
   if (chance(0.3)) policy.jitter = 0.5;
   return policy;
@@ -47,7 +55,7 @@ Simulation::NewJob Simulation::make_job(bool is_effect) {
   job.queue = kQueues[below(std::size(kQueues))];
   job.headers = {{"tag", std::to_string(made.tag)}};
   if (chance(0.1)) job.headers.emplace_back("more", std::string(below(200), 'h'));
-  const std::uint64_t size = below(100);
+  const std::uint64_t size = full_ && chance(0.5) ? 95 : below(100);
   made.body = {made.tag, static_cast<std::size_t>(size < 60   ? below(300)
                                                   : size < 95 ? below(4097)
                                                   : size < 99 ? below(20'000)
@@ -72,8 +80,13 @@ Simulation::NewJob Simulation::make_job(bool is_effect) {
   job.retry = make_policy();
   if (chance(0.2)) job.unique_key = "key " + std::to_string(below(15));
   if (chance(is_effect ? 0.5 : 0.25)) {
-    if (!ids_.empty() && chance(0.2)) {
-      job.id = ids_[below(ids_.size())];
+    const JobId known = ids_.empty() ? JobId() : ids_[below(ids_.size())];
+    const ModelJob* same = now_.find(known);
+    // When a done job is forgotten within a batch, nobody outside knows whether that was before an effect or after.
+    const bool unclear =
+        is_effect && same != nullptr && (same->phase == Phase::kDone || same->phase == Phase::kRunning);
+    if (!known.is_nil() && !unclear && chance(0.2)) {
+      job.id = known;
     } else {
       std::array<std::uint8_t, JobId::kSize> bytes;
       for (auto& byte : bytes) byte = static_cast<std::uint8_t>(chance_.next());
@@ -112,7 +125,10 @@ void Simulation::request() {
     std::uint64_t weight;
     void (Simulation::*run)();
   };
-  const Choice choices[] = {{crowded ? 5u : 30u, &Simulation::request_enqueue},
+  const Choice choices[] = {{full_     ? 60u
+                             : crowded ? 5u
+                                       : 30u,
+                             &Simulation::request_enqueue},
                             {40, &Simulation::request_settle},
                             {10, &Simulation::request_extend},
                             {crowded ? 12u : 4u, &Simulation::request_cancel},
@@ -154,7 +170,9 @@ void Simulation::request_enqueue() {
   }
   const std::uint64_t fired = disk_.faults_fired();
   const std::uint64_t stored = ledger_->state().jobs();
+  const engine::journal::Address end = ledger_->journal().end();
   const auto results = ledger_->enqueue(std::move(jobs));
+  full_since_address_ += ledger_->journal().end() - end;  // The reserve is not for these.
   const bool fault_fired = disk_.faults_fired() != fired;
   expect(results.size() == made.size(), "not one result for each job");
   promised_ = true;
@@ -162,9 +180,9 @@ void Simulation::request_enqueue() {
     NewJob& one = made[i];
     const auto& result = results[i];
     const auto refused_as = [&](ErrorCode code, Event event) {
-      expect(!result && result.error().code == code,
-             "an enqueue should be refused as " + std::string(to_string(code)) + ", but it was " +
-                 (result ? "accepted" : result.error().message));
+      expect(!result && result.error().code == code, "an enqueue should be refused as " + std::string(to_string(code)) +
+                                                         ", but it was " +
+                                                         (result ? "accepted" : result.error().message));
       tally_.add(event);
     };
     note("enqueue", one.tag, result ? 0 : static_cast<std::uint64_t>(result.error().code) + 1, one.body.bytes);
@@ -175,6 +193,7 @@ void Simulation::request_enqueue() {
       expect(result && result->existed && result->id == one.job.id, "an id that is there was not recognised");
       tally_.add(Event::kIdsThereAlready);
     } else if (now_.holder(one.job.unique_key) != nullptr) {
+      if (trace_) note("held by", now_.holder(one.job.unique_key)->tag);
       refused_as(ErrorCode::kAlreadyExists, Event::kJobsRefusedAsHeld);
     } else if (!result && result.error().code == ErrorCode::kDiskFull && (full_ || reserve_is_missing())) {
       tally_.add(Event::kDiskFullRefusals);
@@ -225,7 +244,9 @@ void Simulation::request_settle() {
         settlement.outcome = Dead{.reason = chance(0.5) ? DeadReason::kRejected : DeadReason::kExhausted,
                                   .error = "dead " + std::to_string(lease.token)};
         break;
-      case 4: settlement.outcome = Returned{.after = Milliseconds(chance(0.5) ? 0 : between(1, 5000)), .note = "back"}; break;
+      case 4:
+        settlement.outcome = Returned{.after = Milliseconds(chance(0.5) ? 0 : between(1, 5000)), .note = "back"};
+        break;
       default:
         plan.body = BodyPlan{++last_tag_, static_cast<std::size_t>(chance(0.5) ? 0 : below(500))};
         settlement.outcome = Done{.result = make_body(*plan.body)};
@@ -258,12 +279,17 @@ void Simulation::request_settle() {
 }
 
 void Simulation::apply_settled(const Settlement& settlement, const std::vector<NewJob>& effects,
-                               const std::optional<BodyPlan>& body, const Status& status, bool valid, bool fault_fired) {
+                               const std::optional<BodyPlan>& body, const Status& status, bool valid,
+                               bool fault_fired) {
   const LeaseRef& lease = settlement.lease;
   const ModelJob* job = now_.find(lease.id);
   note("settle", job == nullptr ? 0 : job->tag, lease.token,
        (status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1) * 10 + settlement.outcome.index());
-  if (!status && may_fail(status.error(), fault_fired)) {
+  std::size_t bytes = body ? body->bytes : 0;
+  for (const NewJob& effect : effects) bytes += effect.body.bytes;
+  const bool too_large = full_ && bytes > options_.reserve_bytes / 4;
+  const bool no_room = !status && status.error().code == ErrorCode::kDiskFull && too_large;
+  if (no_room || (!status && may_fail(status.error(), fault_fired))) {
     // Not ours any more as far as the worker knows; if it is, it will be lost in time.
     remember(stale_, {lease.id, lease.token});
     return;
@@ -319,12 +345,6 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
   }
   for (const NewJob& effect : effects) {
     const ModelJob* same = effect.job.id.is_nil() ? nullptr : now_.find(effect.job.id);
-    if (same != nullptr && same->phase == Phase::kDone) {
-      // Whether it was forgotten by then shows in what is there now.
-      const engine::Slot slot = ledger_->state().find(same->id);
-      if (slot == kNoSlot || ledger_->state()[slot].entry_state() == engine::EntryState::kDone) continue;
-      same = nullptr;
-    }
     if (same != nullptr || now_.holder(effect.job.unique_key) != nullptr) continue;
     now_.accept(effect.job, effect.tag, effect.body, moment_);
   }
@@ -354,175 +374,6 @@ void Simulation::request_extend() {
     changed.deadline_elapsed_ms = moment_.elapsed_ms() + changed.lease_ms;
     tally_.add(Event::kLeasesExtended);
   }
-}
-
-void Simulation::request_cancel() {
-  std::vector<JobId> ids;
-  for (std::uint64_t left = 1 + below(3); left > 0; --left) {
-    const ModelJob* job = pick_job([](const ModelJob&) { return true; });
-    if (job != nullptr) ids.push_back(job->id);
-  }
-  if (!ids_.empty() && chance(0.2)) ids.push_back(ids_[below(ids_.size())]);
-  const std::uint64_t fired = disk_.faults_fired();
-  const auto statuses = ledger_->cancel(ids);
-  const bool fault_fired = disk_.faults_fired() != fired;
-  for (std::size_t i = 0; i < statuses.size() && !crashed_; ++i) {
-    const ModelJob* job = now_.find(ids[i]);
-    const Status& status = statuses[i];
-    note("cancel", job == nullptr ? 0 : job->tag, status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1);
-    const auto refused_as = [&status](ErrorCode code) { return !status && status.error().code == code; };
-    if (job == nullptr) {
-      expect(refused_as(ErrorCode::kNotFound), "a job that is not there was cancelled: " + code_of(status));
-    } else if (job->phase == Phase::kDone) {
-      expect(refused_as(ErrorCode::kNotFound) || refused_as(ErrorCode::kWrongState), "a done job was cancelled");
-    } else if (!status) {
-      expect(may_fail(status.error(), fault_fired), "a cancel is refused: " + code_of(status));
-    } else if (job->phase == Phase::kRunning) {
-      now_.change(job->tag).cancel_requested = true;
-    } else {
-      now_.remove(job->tag);
-      promised_ = true;
-      tally_.add(Event::kCancelled);
-    }
-  }
-}
-
-void Simulation::request_reschedule() {
-  const ModelJob* job = pick_job([](const ModelJob&) { return true; });
-  if (job == nullptr) return;
-  const Time due(Milliseconds(moment_.wall_ms() + (chance(0.7) ? between(-1000, 10'000) : between(0, 86'400'000))));
-  const std::uint64_t fired = disk_.faults_fired();
-  const Status status = ledger_->reschedule(job->id, due);
-  note("reschedule", job->tag, status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1);
-  if (!status && may_fail(status.error(), disk_.faults_fired() != fired)) return;
-  if (job->phase == Phase::kDone) {
-    expect(!status, "a done job was rescheduled");
-  } else if (job->phase != Phase::kWaiting) {
-    expect(!status && status.error().code == ErrorCode::kWrongState, "rescheduled: " + code_of(status));
-  } else {
-    expect(status.has_value(), "a reschedule is refused: " + code_of(status));
-    now_.reschedule(job->tag, due, moment_);
-    promised_ = true;
-    tally_.add(Event::kRescheduled);
-  }
-}
-
-void Simulation::request_replay() {
-  const ModelJob* job = pick_job([](const ModelJob& one) { return one.phase == Phase::kDead; });
-  if (job == nullptr || chance(0.05)) job = pick_job([](const ModelJob&) { return true; });
-  if (job == nullptr) return;
-  const ReplayOptions options{.keep_attempts = chance(0.4), .delay = Milliseconds(chance(0.6) ? 0 : between(1, 5000))};
-  const std::uint64_t fired = disk_.faults_fired();
-  const Status status = ledger_->replay({job->id}, options).front();
-  note("replay", job->tag, status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1);
-  promised_ = true;
-  if (!status && may_fail(status.error(), disk_.faults_fired() != fired)) return;
-  if (job->phase != Phase::kDead) {
-    expect(!status, "a job that is not dead was replayed");
-  } else if (now_.holder(job->rules->unique_key) != nullptr) {
-    expect(!status && status.error().code == ErrorCode::kAlreadyExists, "replayed: " + code_of(status));
-    tally_.add(Event::kReplaysRefusedByKey);
-  } else {
-    expect(status.has_value(), "a replay is refused: " + code_of(status));
-    now_.replay(job->tag, options.keep_attempts, options.delay, moment_);
-    tally_.add(options.keep_attempts ? Event::kReplayedKeepingAttempts : Event::kReplayed);
-  }
-}
-
-void Simulation::request_pause() {
-  const std::string queue = kQueues[below(std::size(kQueues))];
-  const bool paused = !now_.is_paused(queue) && chance(0.6);
-  const std::uint64_t fired = disk_.faults_fired();
-  const Status status = ledger_->pause(queue, paused);
-  note(paused ? "pause" : "resume", static_cast<std::uint64_t>(queue[0]));
-  if (!status) {
-    expect(may_fail(status.error(), disk_.faults_fired() != fired), "a pause is refused: " + code_of(status));
-    return;
-  }
-  now_.pause(queue, paused);
-  promised_ = true;
-  tally_.add(Event::kPauses);
-}
-
-void Simulation::request_purge() {
-  Task task{.is_purge = true, .queue = kQueues[below(std::size(kQueues))]};
-  task.purged = std::make_shared<std::optional<std::uint64_t>>();
-  ledger_->purge(task.queue, [answer = task.purged](Result<std::uint64_t> result) {
-    if (result) *answer = *result;
-  });
-  // A queue that nobody ever named has no task.
-  const auto queues = ledger_->queues();
-  if (std::any_of(queues.begin(), queues.end(), [&](const QueueInfo& info) { return info.name == task.queue; })) {
-    tasks_.push_back(std::move(task));
-  }
-}
-
-void Simulation::request_list() {
-  Task task;
-  task.page = std::make_shared<std::optional<Result<JobPage>>>();
-  for (const JobState state : {JobState::kScheduled, JobState::kReady, JobState::kRunning, JobState::kDead, JobState::kDone}) {
-    if (chance(0.4)) task.states.push_back(state);
-  }
-  if (task.states.empty()) task.states.push_back(JobState::kDead);
-  ledger_->list({.states = task.states}, "", 1000, [answer = task.page](Result<JobPage> page) { answer->emplace(std::move(page)); });
-  tasks_.push_back(std::move(task));
-}
-
-void Simulation::request_look() {
-  const ModelJob* job = pick_job([](const ModelJob& one) { return !one.seen_forgotten; });
-  if (job == nullptr || planned_) return;
-  const auto info = ledger_->find(job->id);
-  if (!info) {
-    expect(info.error().code == ErrorCode::kNotFound && job->phase == Phase::kDone,
-           "job " + std::to_string(job->tag) + " cannot be found: " + info.error().message);
-    now_.change(job->tag).seen_forgotten = true;
-    tally_.add(Event::kResultsForgotten);
-    return;
-  }
-  if (const auto found = difference(*info, *job, moment_)) violated(*found);
-  const auto why = ledger_->explain(job->id);
-  expect(why.has_value() && !why->code.empty() && !why->text.empty(), "a job is not explained");
-  expect((why->code == "running") == (job->phase == Phase::kRunning) &&
-             (why->code == "done") == (job->phase == Phase::kDone) && (why->code == "dead") == (job->phase == Phase::kDead),
-         "job " + std::to_string(job->tag) + " is explained as " + why->code);
-}
-
-void Simulation::request_subscribe() {
-  SubscribeOptions options{.queues = {}, .credit = static_cast<int>(1 + below(12))};
-  Subscribed subscribed;
-  for (const char* queue : kQueues) {
-    if (!chance(0.6)) continue;
-    options.queues.push_back({queue, static_cast<int>(1 + below(3))});
-    subscribed.queues.emplace_back(queue);
-  }
-  if (options.queues.empty()) return;
-  options.lease = Milliseconds(chance(0.5) ? between(100, 2000) : between(1000, 60'000));
-  options.worker = "worker " + std::to_string(below(3));
-  options.outlives_process = chance(0.3);
-  subscribed.credit = options.credit;
-  subscribed.lease_ms = static_cast<std::uint32_t>(options.lease.count());
-  subscribed.outlives_process = options.outlives_process;
-  const std::uint32_t number = ++last_subscription_;
-  ledger_->subscribe(number, options, [](const std::vector<Lease>&) {});
-  subscribed_[number] = std::move(subscribed);
-  note("subscribe", number, static_cast<std::uint64_t>(options.credit));
-}
-
-void Simulation::request_unsubscribe() {
-  if (subscribed_.size() < 2) return;
-  const auto at = std::next(subscribed_.begin(), static_cast<std::ptrdiff_t>(below(subscribed_.size())));
-  note("unsubscribe", at->first);
-  ledger_->unsubscribe(at->first);
-  subscribed_.erase(at);
-  tally_.add(Event::kUnsubscribes);
-}
-
-void Simulation::request_credit() {
-  if (subscribed_.empty()) return;
-  const auto at = std::next(subscribed_.begin(), static_cast<std::ptrdiff_t>(below(subscribed_.size())));
-  at->second.credit = static_cast<int>(below(12));
-  note("credit", at->first, static_cast<std::uint64_t>(at->second.credit));
-  ledger_->set_credit(at->first, at->second.credit);
 }
 
 }  // namespace bide::simulation

@@ -85,6 +85,8 @@ class Simulation {
   void move_clocks();
   void step_wall_clock(bool closed);
   void plan_faults();
+
+  // checks.cc: what the engine does by itself, tasks, and that all is well.
   void check();
   void check_wake();
   void observe_leases();
@@ -93,7 +95,7 @@ class Simulation {
   void run_task();
   void finish_tasks();
 
-  // requests.cc: what a client, a worker or somebody at the console may ask for.
+  // requests.cc and console.cc: what a client, a worker or somebody at the console may ask for.
   NewJob make_job(bool is_effect);
   RetryPolicy make_policy();
   void request();
@@ -110,8 +112,8 @@ class Simulation {
   void request_subscribe();
   void request_unsubscribe();
   void request_credit();
-  void apply_settled(const Settlement& settlement, const std::vector<NewJob>& effects, const std::optional<BodyPlan>& body,
-                     const Status& status, bool valid, bool fault_fired);
+  void apply_settled(const Settlement& settlement, const std::vector<NewJob>& effects,
+                     const std::optional<BodyPlan>& body, const Status& status, bool valid, bool fault_fired);
   const ModelJob* pick_job(const std::function<bool(const ModelJob&)>& wanted);
   bool may_fail(const Error& error, bool fault_fired) const;
   bool reserve_is_missing() const;
@@ -169,10 +171,10 @@ class Simulation {
 
   // Worker's side.
   std::vector<Held> held_;
-  std::vector<Held> stale_;    // Leases that should not be good any more, and those of crashed processes.
-  std::vector<Held> settled_;  // For settling again.
-  std::set<std::uint64_t> tokens_;   // All that were ever given.
-  std::uint64_t last_token_ = 0;     // Since the power was lost.
+  std::vector<Held> stale_;         // Leases that should not be good any more, and those of crashed processes.
+  std::vector<Held> settled_;       // For settling again.
+  std::set<std::uint64_t> tokens_;  // All that were ever given.
+  std::uint64_t last_token_ = 0;    // Since the power was lost.
   std::map<std::uint32_t, Subscribed> subscribed_;
   std::uint32_t last_subscription_ = 0;
   std::deque<Task> tasks_;
@@ -192,8 +194,8 @@ class Simulation {
   int roomy_since_ = 0;  // A step.
   bool reserve_expected_ = false;
   std::int64_t leases_wait_until_ms_ = 0;  // Elapsed.
-  std::uint64_t full_since_address_ = 0;
-  std::int64_t lowest_offset_us_ = 0;  // Since the store was last open.
+  std::uint64_t full_since_address_ = 0;   // The end of the journal then, and what was enqueued since.
+  std::int64_t lowest_offset_us_ = 0;      // Since the store was last open.
   bool in_tidy_ = false;
   int tidied_in_step_ = 0;
   int opening_ = 0;

@@ -2,8 +2,8 @@
 //
 //   simulation_test --seeds 1..1000            those runs, one after the other
 //   simulation_test --seed 4711 --trace        one run, with all that happens
-//   simulation_test --seeds 1..1000000         a million, in a day or so; or in shares, one a core:
-//                                              simulation_test --seeds 1..500000 & simulation_test --seeds 500001..1000000
+//   simulation_test --seeds 1..1000000         a million, in some hours; or in shares, one a core:
+//   simulation_test --seeds 1..500000 & simulation_test --seeds 500001..1000000
 //   --ops N                                    steps in a run, otherwise 150
 //   --counts                                   how often everything happened
 //
@@ -40,9 +40,7 @@ constexpr std::uint64_t kRunsBetweenRepetitions = 50;
 char replay[256];
 
 // The engine aborts when it finds itself wrong: then this is all that can still be said.
-void say_how_to_replay(int) {
-  (void)!write(STDERR_FILENO, replay, std::strlen(replay));
-}
+void say_how_to_replay(int) { (void)!write(STDERR_FILENO, replay, std::strlen(replay)); }
 
 int usage() {
   std::fprintf(stderr, "usage: simulation_test [--seed N | --seeds FROM..TO] [--ops N] [--trace] [--counts]\n");
@@ -126,7 +124,8 @@ int main(int argc, char** argv) {
   const std::uint64_t runs = command.last - command.first + 1;
   for (std::size_t i = 0; i < bide::simulation::kEvents; ++i) {
     const std::uint64_t times = tally.of(static_cast<Event>(i));
-    if (command.counts) std::printf("%12llu %s\n", static_cast<unsigned long long>(times), bide::simulation::kEventNames[i]);
+    if (command.counts)
+      std::printf("%12llu %s\n", static_cast<unsigned long long>(times), bide::simulation::kEventNames[i]);
     if (times > 0 || runs < kRunsThatTryEverything || failed > 0) continue;
     std::fprintf(stderr, "invalid: never happened: %s\n", bide::simulation::kEventNames[i]);
     ++failed;

@@ -21,7 +21,7 @@ std::string frame_with(const std::string& text, std::uint64_t number) {
 TEST(FrameReader, FindsFramesHoweverTheBytesArrive) {
   std::string stream;
   for (std::uint64_t i = 0; i < 50; ++i) stream += frame_with(std::string(i * 7, 'x'), i);
-  for (const std::size_t step : {1, 2, 3, 5, 13, 64, 1000, 100'000}) {
+  for (const std::size_t step : {1u, 2u, 3u, 5u, 13u, 64u, 1000u, 100'000u}) {
     FrameReader reader;
     std::uint64_t seen = 0;
     for (std::size_t at = 0; at < stream.size(); at += step) {

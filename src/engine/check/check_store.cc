@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/check/bytes.h"
+#include "engine/check/checksum.h"
 #include "engine/check/job_census.h"
 #include "engine/check/segment_scan.h"
 #include "engine/check/snapshot_check.h"
@@ -16,6 +18,7 @@ namespace bide::engine::check {
 
 namespace {
 
+constexpr std::string_view kSyncedMark = "synced";
 constexpr std::string_view kJournal = "journal";
 constexpr std::string_view kSegmentSuffix = ".seg";
 constexpr std::string_view kSnapshotPrefix = "snapshot-";
@@ -107,11 +110,25 @@ class Checker {
       const auto base = name.ends_with(kSegmentSuffix) ? hexadecimal(digits) : std::nullopt;
       if (base) {
         segments_.push_back({path, *base});
+      } else if (name == kSyncedMark) {
+        if (Status read = read_synced_mark(path); !read) return read;
       } else {
         find(Finding::Kind::kNote, path, 0, "not a segment of the journal");
       }
     }
     std::sort(segments_.begin(), segments_.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
+    return {};
+  }
+
+  // A mark that is not whole is none: it is a help, not a promise.
+  Status read_synced_mark(const std::string& path) {
+    const auto content = read_file(disk_, directory_ + "/" + path);
+    if (!content) return content.error();
+    const std::string_view mark = *content;
+    if (mark.size() < 24 || !mark.starts_with("BIDESYNC")) return {};
+    Bytes in(mark.substr(8, 16));
+    const std::uint64_t address = in.u64();
+    if (in.u64() == xxh3(mark.substr(0, 16), 0)) synced_ = std::max(synced_, address);
     return {};
   }
 
@@ -132,7 +149,7 @@ class Checker {
       report_.jobs_complete = false;
     }
     from_ = facts.address;
-    synced_ = facts.address;
+    synced_ = std::max(synced_, facts.address);
     report_.snapshot_address = facts.address;
     report_.snapshot_rows = facts.rows;
     return {};

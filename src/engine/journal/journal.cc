@@ -9,6 +9,7 @@
 #include "engine/journal/record_reader.h"
 #include "engine/journal/recovery.h"
 #include "engine/journal/segment_writer.h"
+#include "engine/journal/synced_mark.h"
 #include "platform/fatal.h"
 
 namespace bide::engine::journal {
@@ -36,7 +37,7 @@ std::string parent_of(const std::string& directory) {
 
 struct Journal::Impl {
   Impl(platform::Disk& disk_in, std::string directory_in, const JournalOptions& options_in)
-      : disk(disk_in), directory(std::move(directory_in)), options(options_in), reader(disk_in) {}
+      : disk(disk_in), directory(std::move(directory_in)), options(options_in), reader(disk_in), synced_mark(disk_in, directory) {}
 
   bool durable() const { return options.durability == Durability::kFsync; }
 
@@ -80,6 +81,7 @@ struct Journal::Impl {
   const std::string directory;
   const JournalOptions options;
   RecordReader reader;
+  SyncedMark synced_mark;
   ReadBuffer scan_buffer;
   std::string scratch;  // A record that was read from memory.
 
@@ -297,6 +299,7 @@ Result<bool> Journal::Impl::mark() {
   finish();
   if (Status status = write(); !status) return status.error();
   if (Status status = sync(); !status) return status.error();
+  if (Status status = synced_mark.write(data_end); !status) return fail(status.error()).error();
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/journal/batch_reader.h"
 #include "engine/journal/layout.h"
+#include "engine/journal/synced_mark.h"
 
 namespace bide::engine::journal {
 namespace {
@@ -245,9 +246,16 @@ Recovered Recovery::result() const {
 }
 
 Result<Recovered> Recovery::run() {
+  Result<Address> mark = SyncedMark(disk_, directory_).read();
+  if (!mark) return mark.error();
+  out_.synced_point = *mark;
   if (Status status = find_segments(); !status) return status.error();
   if (Status status = find_start(); !status) return status.error();
-  if (segments_.empty()) return result();
+  if (segments_.empty()) {
+    if (out_.synced_point == 0) return result();
+    return Error{ErrorCode::kDamaged, directory_ + ": every segment is missing, and the journal was durable up to address " +
+                                          std::to_string(out_.synced_point)};
+  }
   if (Status status = read_all(); !status) return status.error();
   if (Status status = settle_end(); !status) return status.error();
   return result();
