@@ -16,6 +16,7 @@ void Simulation::count_fault() {
   faults_seen_ = disk_.faults_fired();
   if (!planned_) return;
   leases_wait_until_ms_ = moment_.elapsed_ms() + 1100;
+  reserve_expected_ = false;  // It may have been the deletion of the reserve that failed.
   switch (planned_->operation) {
     case Operation::kWrite:
       tally_.add(planned_->fault == support::Fault::kShortWrite ? Event::kShortWrites : Event::kFailedWrites);

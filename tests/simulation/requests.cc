@@ -108,6 +108,7 @@ const ModelJob* Simulation::pick_job(const std::function<bool(const ModelJob&)>&
 // Whether a refusal with this error is the disk's fault, which was ours.
 bool Simulation::may_fail(const Error& error, bool fault_fired) const {
   if (crashed_ || (fault_fired && error.code == ErrorCode::kIoError)) return true;
+  if (disk_.faults_fired() != faults_seen_ && error.code == ErrorCode::kDiskFull) return full_;
   if (!full_ || error.code != ErrorCode::kDiskFull) return false;
   // What the reserve is for, it must be there for.
   return !reserve_expected_ || ledger_->journal().end() - full_since_address_ > options_.reserve_bytes / 4;
