@@ -34,19 +34,36 @@ is_debian_12() {
 }
 
 # Prints one line a package; the long output goes to the log.
+#
+# Some of the packages bring a server with them, and Debian starts a server as it is installed. The tests start their
+# own, on ports of their own, so nothing may be started here: while apt works, a policy (invoke-rc.d(8)) forbids it. One
+# that is there already is the machine's, and stays as it is.
 run_apt() {
-  local log="build/install.log"
-  local as_root=()
+  local log="build/install.log" policy=/usr/sbin/policy-rc.d forbids="" as_root=() status=0
   if [[ "$(id -u)" != 0 ]]; then
     command -v sudo > /dev/null || fail "cannot install packages: not root, and there is no sudo"
     as_root=(sudo)
   fi
   mkdir -p build
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
-    apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" 2>&1 |
-    tee -a "$log" |
-    sed -u -n -E -e 's/^Get:[0-9]+ [^ ]+ [^ ]+ [^ ]+ ([^ ]+) [^ ]+ [^ ]+ (\[.*\])$/    download \1 \2/p' \
-      -e 's/^Setting up ([^ ]+) .*/    set up   \1/p' -e 's/^(E: .*)/    \1/p'
+  if [[ ! -e "$policy" && ! -L "$policy" ]]; then
+    # 101 is "forbidden by policy".
+    printf '#!/bin/sh\n# Put here by bide for the time of an installation.\nexit 101\n' |
+      "${as_root[@]}" install -m 755 /dev/stdin "$policy" || fail "cannot write $policy"
+    forbids="$policy"
+  fi
+  (
+    # In a shell of its own, so that the policy goes whichever way this ends.
+    if [[ -n "$forbids" ]]; then
+      trap '"${as_root[@]}" rm -f "$forbids"' EXIT
+      trap 'exit 130' INT TERM HUP
+    fi
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+      apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" 2>&1 |
+      tee -a "$log" |
+      sed -u -n -E -e 's/^Get:[0-9]+ [^ ]+ [^ ]+ [^ ]+ ([^ ]+) [^ ]+ [^ ]+ (\[.*\])$/    download \1 \2/p' \
+        -e 's/^Setting up ([^ ]+) .*/    set up   \1/p' -e 's/^(E: .*)/    \1/p'
+  ) || status=$?
+  return "$status"
 }
 
 # install_missing run|test...: everything of these purposes is there when it returns.

@@ -40,18 +40,21 @@ struct Pressure {
 
 // What a broker can do. The conformance suite and the tools ask this, never the broker's name.
 struct Capabilities {
-  bool inspect = true;            // find, list, count.
+  bool inspect = true;            // find, list, count; an unknown id is told from a known one.
   bool cancel = true;
-  bool reschedule = true;
+  bool reschedule = true;         // At least to a later time.
+  bool hasten = true;             // Also to an earlier one.
   bool unique_keys = true;
   bool idempotent_ids = true;     // The same id enqueued twice is one job.
   bool priorities = true;
   bool pause = true;
   bool results = true;
   bool expiry = true;
-  bool dead_set = true;
+  bool dead_set = true;           // Find, list, replay and remove dead jobs.
   bool atomic_effects = true;     // Effects and outcome in one step; otherwise effects first.
   bool final_settle = true;       // After a confirmed settle the job never starts again.
+  bool due_order = true;          // What becomes due at different times arrives in that order, however close.
+  bool lasting_leases = true;     // outlives_process is obeyed.
   bool audit = true;
   bool virtual_time = false;      // Its clock can be moved by the test kit.
   std::string why_not = {};       // One line for people about what is missing.

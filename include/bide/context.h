@@ -81,8 +81,9 @@ class Context {
   }
   Result<JobId> enqueue(Job job);
 
-  // Kept with the job for a while once it is done. At most Limits::kBodyBytes: with more the attempt fails.
-  void set_result(std::string_view result, std::string_view content_type = "application/octet-stream");
+  // Kept with the job for a while once it is done. At most Limits::kBodyBytes: with more the attempt fails. Without a
+  // content type it is kDefaultContentType.
+  void set_result(std::string_view result, std::string_view content_type = {});
   template <TypedBody T>
   void set_result(const T& result) {
     static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,12 +21,16 @@ using Time = std::chrono::sys_time<Milliseconds>;  // Wall clock.
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+// What a body or a result is when nobody said.
+inline constexpr std::string_view kDefaultContentType = "application/octet-stream";
+inline std::string_view content_type_or_default(std::string_view type) { return type.empty() ? kDefaultContentType : type; }
+
 struct Job {
   JobId id = {};                  // Nil: the broker gives one. Given: enqueuing it again is harmless.
   std::string kind = {};          // Chooses the handler. Required.
   std::string queue = "default";  // [A-Za-z0-9_-][A-Za-z0-9_.:-]*, at most 128 bytes; kinds likewise.
   std::string body = {};
-  std::string content_type = "application/octet-stream";
+  std::string content_type = {};  // Of the body. Empty: kDefaultContentType.
   Headers headers = {};
 
   Milliseconds delay{0};            // Counted from acceptance, by elapsed time: a stepped clock does not change it.

@@ -28,7 +28,7 @@ struct LeaseRef {
 
 struct Done {
   std::string result = {};  // Kept for a while when not empty.
-  std::string content_type = "application/octet-stream";
+  std::string content_type = {};  // Empty: kDefaultContentType.
 };
 
 // Again, after a fault. The wait was decided by the job's retry policy (core) or by the handler.

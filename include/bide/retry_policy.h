@@ -31,7 +31,8 @@ struct RetryPolicy {
   double factor = 2.0;              // exponential: 1 to 100.
   double jitter = 0.0;              // 0 to 1.
   std::chrono::milliseconds cap = std::chrono::hours(1);  // exponential: the longest wait; not less than the base.
-  std::vector<std::chrono::milliseconds> waits = {std::chrono::seconds(1)};  // Base, wait, or steps; to Limits::kDelay.
+  std::chrono::milliseconds wait = std::chrono::seconds(1);  // fixed: every wait; exponential: the first one.
+  std::vector<std::chrono::milliseconds> waits = {};  // steps: one by one. Like every wait, at most Limits::kDelay.
 
   static RetryPolicy exponential(std::chrono::milliseconds base = std::chrono::seconds(1), double factor = 2.0,
                                  std::chrono::milliseconds cap = std::chrono::hours(1),

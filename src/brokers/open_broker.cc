@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "brokers/rabbitmq/amqp_url.h"
+#include "brokers/rabbitmq/compat/foreign_broker.h"
+#include "brokers/rabbitmq/rabbitmq_broker.h"
 #include "brokers/shared/shared_store.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
@@ -41,6 +44,7 @@ Result<std::string> unescape(std::string_view text) {
     const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
     if (high < 0 || low < 0) return invalid("invalid URL: % is not followed by two hexadecimal digits");
+    if (high == 0 && low == 0) return invalid("invalid URL: %00 is not allowed; no path and no setting has a zero byte");
     plain += static_cast<char>(high * 16 + low);
     i += 2;
   }
@@ -112,6 +116,10 @@ Status apply_setting(EngineOptions& options, std::string_view text) {
 
 // rest = directory [ "?" setting { "&" setting } ]
 Result<OpenedBroker> open_engine(std::string_view rest) {
+  if (rest.starts_with("//") && !rest.starts_with("///")) {
+    return invalid("a bide: URL names a directory of this machine, such as bide:./data or bide:/var/lib/bide; after bide: " +
+                   std::string("there are no two slashes with a host"));
+  }
   const std::size_t question = rest.find('?');
   Result<std::string> directory = unescape(rest.substr(0, question));
   if (!directory) return directory.error();
@@ -131,8 +139,25 @@ Result<OpenedBroker> open_engine(std::string_view rest) {
   return OpenedBroker{store, store};
 }
 
+template <bool tls>
+Result<OpenedBroker> open_rabbitmq(std::string_view rest) {
+  const Result<rabbitmq::Settings> settings = rabbitmq::parse_amqp_url(rest, tls);
+  if (!settings) return settings.error();
+  if (!settings->compat.empty()) {
+    auto foreign = rabbitmq::compat::ForeignBroker::open(*settings);
+    if (!foreign) return foreign.error();
+    const std::shared_ptr<rabbitmq::compat::ForeignBroker> broker = std::move(*foreign);
+    return OpenedBroker{broker, broker};
+  }
+  auto opened = rabbitmq::RabbitmqBroker::open(*settings);
+  if (!opened) return opened.error();
+  const std::shared_ptr<rabbitmq::RabbitmqBroker> broker = std::move(*opened);
+  return OpenedBroker{broker, broker};
+}
+
 Result<OpenedBroker> not_built_in(std::string_view) {
-  return Error{ErrorCode::kUnsupported, "this broker is not built in yet; built in is bide:DIRECTORY"};
+  return Error{ErrorCode::kUnsupported,
+               "this broker is not built in yet; built in are bide:DIRECTORY and amqp://HOST/VHOST"};
 }
 
 struct Scheme {
@@ -141,7 +166,7 @@ struct Scheme {
 };
 
 constexpr std::array kSchemes = {
-    Scheme{"bide", open_engine},      Scheme{"amqp", not_built_in},  Scheme{"amqps", not_built_in},
+    Scheme{"bide", open_engine},      Scheme{"amqp", open_rabbitmq<false>}, Scheme{"amqps", open_rabbitmq<true>},
     Scheme{"redis", not_built_in},    Scheme{"rediss", not_built_in}, Scheme{"postgres", not_built_in},
     Scheme{"mysql", not_built_in},    Scheme{"http", not_built_in},  Scheme{"https", not_built_in},
 };
@@ -163,6 +188,7 @@ Result<OpenedBroker> open_broker(std::string_view url) {
   std::vector<std::string_view> names;
   std::string list;
   for (const Scheme& scheme : kSchemes) {
+    if (scheme.open == not_built_in) continue;
     names.push_back(scheme.name);
     list += (list.empty() ? "" : ", ") + std::string(scheme.name);
   }

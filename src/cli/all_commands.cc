@@ -18,6 +18,7 @@ constexpr std::array kGroups = {
     store_commands,
     audit_commands,
     top_commands,
+    rabbitmq_commands,
     bench_commands,
     completion_commands,
     version_commands,

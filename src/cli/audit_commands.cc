@@ -9,6 +9,7 @@
 #include "cli/command_groups.h"
 #include "cli/json.h"
 #include "cli/open_store.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "core/duration.h"
@@ -34,7 +35,7 @@ std::vector<Finding> examine(Client& client) {
   std::vector<Finding> findings;
   const AuditReport report = ask<AuditReport>([&](auto done) { client.inspector().audit(std::move(done)); });
   findings.push_back({report.ok(), report.ok() ? "every accepted job is accounted for" : report.problems.front(),
-                      report.ok() ? "" : "keep a copy of the directory, then `bide store check`"});
+                      report.ok() ? "" : "keep a copy of the directory, then `bide store check` and `bide store repair`"});
   const Pressure pressure = client.broker().pressure();
   const bool calm = pressure.level == Pressure::Level::kOk;
   findings.push_back({calm, calm ? "the broker takes jobs" : "the broker wants less: " + pressure.reason, ""});
@@ -53,8 +54,7 @@ std::vector<Finding> examine(Client& client) {
     }
     if (queue.oldest_ready && !queue.paused && moment - *queue.oldest_ready > std::chrono::minutes(5)) {
       findings.push_back({false, "a job of queue " + queue.name + " has been ready for " +
-                                     core::format_duration(std::chrono::duration_cast<std::chrono::minutes>(
-                                         moment - *queue.oldest_ready)),
+                                     core::rough_duration(moment - *queue.oldest_ready),
                           queue.workers == 0 ? "start a worker for it" : "start more workers for it"});
     }
   }
@@ -70,8 +70,8 @@ int doctor(const Invocation& call) {
     json.add(JsonObject().add("ok", finding.ok).add("what", finding.what).add("advice", finding.advice));
     if (call.json()) continue;
     std::printf("%s %s\n", styled(finding.ok ? Style::kGreen : Style::kYellow, finding.ok ? "ok  " : "look").c_str(),
-                finding.what.c_str());
-    if (!finding.advice.empty()) std::printf("     %s\n", finding.advice.c_str());
+                for_people(finding.what).c_str());
+    if (!finding.advice.empty()) std::printf("     %s\n", for_people(finding.advice).c_str());
   }
   if (call.json()) std::puts(JsonObject().add("ok", well).add("findings", json).text().c_str());
   return well ? kOk : kJobFailed;
@@ -102,7 +102,7 @@ std::string audit_text(const AuditReport& report) {
     if (count > 0) table.row({"  " + name, std::to_string(count)});
   }
   text += table.text();
-  for (const std::string& problem : report.problems) text += styled(Style::kRed, "problem: ") + problem + "\n";
+  for (const std::string& problem : report.problems) text += styled(Style::kRed, "problem: ") + for_people(problem) + "\n";
   return text + (report.ok() ? styled(Style::kGreen, "every accepted job is accounted for") + "\n" : "");
 }
 

@@ -3,12 +3,15 @@
 #include <cstdio>
 #include <string>
 
+#include "bench/broker_bench.h"
 #include "bench/engine_bench.h"
 #include "bench/worker_bench.h"
+#include "brokers/bench_ground.h"
 #include "cli/command_groups.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
 #include "cli/json.h"
+#include "cli/open_store.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
@@ -66,6 +69,29 @@ JsonObject to_json(const bench::WorkerFigures& f) {
   return json.add("goals", to_json(bench::goals(f)));
 }
 
+JsonObject to_json(const bench::BrokerFigures& f) {
+  JsonObject json;
+  json.add("quick", f.quick);
+  JsonObject enqueue;
+  enqueue.add("per_s", f.enqueue_per_s);
+  if (f.ceiling_enqueue_per_s && f.enqueue_ratio) {
+    json.add("ceiling", JsonObject().add("enqueue_per_s", *f.ceiling_enqueue_per_s));
+    enqueue.add("ratio", *f.enqueue_ratio);
+  } else {
+    json.add("ceiling", JsonObject().add_null("enqueue_per_s"));
+    enqueue.add_null("ratio");
+  }
+  json.add("enqueue", enqueue.add("single_p50_us", f.single_p50_us));
+  json.add("cycle", JsonObject().add("per_s", f.cycle_per_s));
+  json.add("lateness", JsonObject()
+                           .add("jobs", f.lateness_jobs)
+                           .add("p50_ms", f.lateness_p50_ms)
+                           .add("p99_ms", f.lateness_p99_ms)
+                           .add("max_ms", f.lateness_max_ms)
+                           .add("early", f.lateness_early));
+  return json.add("goals", to_json(bench::goals(f)));
+}
+
 void print_goals(const std::vector<bench::Goal>& goals) {
   Table table({"what", "goal", "measured", ""});
   for (const bench::Goal& goal : goals) {
@@ -113,6 +139,42 @@ int bench_worker(const Invocation& call) {
   return kOk;
 }
 
+int bench_broker(const Invocation& call) {
+  const brokers::BenchGround ground = [&] {
+    Result<brokers::BenchGround> prepared = brokers::prepare_bench(url_of(call));
+    if (prepared) return *prepared;
+    const ErrorCode code = prepared.error().code;
+    const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
+    throw Failure{wrong_url ? kConfiguration : exit_code_of(code), prepared.error().message};
+  }();
+  StatusLine status;
+  bench::BrokerBenchOptions options;
+  options.quick = call.has("--quick");
+  options.bare_enqueue_rate = ground.bare_enqueue_rate;
+  options.progress = [&](std::string_view what, int part, int parts) {
+    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
+  };
+  Result<bench::BrokerFigures> figures = [&] {
+    Client client = open_client(ground.url, Missing::kCreate);
+    return bench::bench_broker(client.broker(), client.inspector(), options);
+  }();
+  status.clear();
+  const Status cleaned = ground.clean_up(bench::broker_bench_queues());
+  const bench::BrokerFigures measured = take(std::move(figures));
+  take(cleaned);
+  if (call.json()) {
+    std::puts(to_json(measured).text().c_str());
+    return kOk;
+  }
+  if (measured.ceiling_enqueue_per_s) {
+    std::printf("limit of this server: %.1f k bare confirmed publishes/s\n", *measured.ceiling_enqueue_per_s / 1e3);
+  }
+  std::printf("enqueue %.1f k/s, one at a time %.0f us (p50); enqueue, lease, settle %.1f k/s; lateness p50 %.1f ms\n\n",
+              measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.cycle_per_s / 1e3, measured.lateness_p50_ms);
+  print_goals(bench::goals(measured));
+  return kOk;
+}
+
 constexpr Flag kDirFlag = {"--dir", "DIR", "where to work; default: the current directory"};
 constexpr Flag kQuickFlag = {"--quick", "", "with a tenth of the jobs, in less than a minute"};
 
@@ -128,7 +190,13 @@ std::vector<Command> bench_commands() {
           {.path = "bench worker",
            .summary = "Measure a worker with an empty handler against the limits of this machine",
            .flags = {kQuickFlag, kDirFlag, kJsonFlag},
-           .run = bench_worker}};
+           .run = bench_worker},
+          {.path = "bench broker",
+           .summary = "Measure a broker's server through bide, against the same server without",
+           .details = "In a corner of its own on the server (prefix bide-bench), which is removed afterwards. Bare publishes\n"
+                      "with the client library alone take turns with bide's: same window, same size, all confirmed.",
+           .flags = {kQuickFlag, kUrlFlag, kJsonFlag},
+           .run = bench_broker}};
 }
 
 }  // namespace bide::cli

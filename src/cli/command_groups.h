@@ -17,6 +17,7 @@ std::vector<Command> dead_commands();
 std::vector<Command> store_commands();
 std::vector<Command> audit_commands();
 std::vector<Command> top_commands();
+std::vector<Command> rabbitmq_commands();
 std::vector<Command> bench_commands();
 std::vector<Command> completion_commands();
 std::vector<Command> version_commands();

@@ -1,8 +1,12 @@
 #include "cli/command_line.h"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +14,7 @@
 #include "cli/failure.h"
 #include "cli/help.h"
 #include "cli/invocation.h"
+#include "cli/say.h"
 #include "core/did_you_mean.h"
 #include "core/quote.h"
 
@@ -63,7 +68,7 @@ int run(std::vector<std::string> words) {
   }
   if (words.front() == "--version") words.front() = "version";
   if (words.front().starts_with("-")) {
-    fail_usage("a command comes first, its flags behind it: bide COMMAND " + words.front() + " (`bide --help` lists them)");
+    fail_usage("a command comes first, its flags behind it: bide COMMAND " + core::quoted(words.front()) + " (`bide --help` lists them)");
   }
 
   const std::string first = words.front();
@@ -87,25 +92,50 @@ int run(std::vector<std::string> words) {
   return command->run(Invocation(*command, std::move(words)));
 }
 
-int report(int exit_code, const std::string& message) {
+int report(const Failure& failure, bool json) {
   std::fflush(stdout);
-  std::fprintf(stderr, "bide: error: %s\n", message.c_str());
-  return exit_code;
+  if (json) {
+    std::fprintf(stderr, "%s\n", to_json(failure).c_str());
+  } else {
+    tell("error: " + failure.message);
+  }
+  return failure.exit_code;
+}
+
+// Also when the rest of what was typed makes no sense.
+bool wants_json(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), end, kJsonFlag.name) != end;
+}
+
+// Were one of them closed, a file of the store would take its number, and a message could end up in it. Each is opened
+// the wrong way round, so that using it still fails.
+void keep_standard_streams() {
+  constexpr std::array kModes = {O_WRONLY, O_RDONLY, O_RDWR};
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest number that is free, which is this one.
+    [[maybe_unused]] const int opened = ::open("/dev/null", kModes[static_cast<std::size_t>(descriptor)]);
+  }
 }
 
 }  // namespace
 
 int run_command_line(std::vector<std::string> words) {
+  keep_standard_streams();
+  const bool json = wants_json(words);
   try {
     const int exit_code = run(std::move(words));
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return report(kInputOutput, "the output could not be written");
+      return report({kInputOutput, "the output could not be written"}, json);
     }
     return exit_code;
   } catch (const Failure& failure) {
-    return report(failure.exit_code, failure.message);
+    return report(failure, json);
+  } catch (const std::bad_alloc&) {
+    return report({kTryAgain, "there is not enough memory", "out_of_memory"}, json);
   } catch (const std::exception& error) {
-    return report(kInternal, std::string("internal error: ") + error.what());
+    return report({kInternal, std::string("internal error: ") + error.what()}, json);
   }
 }
 

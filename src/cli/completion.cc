@@ -10,6 +10,7 @@
 #include "cli/failure.h"
 #include "cli/help.h"
 #include "cli/invocation.h"
+#include "cli/json.h"
 #include "core/did_you_mean.h"
 #include "core/quote.h"
 
@@ -126,12 +127,17 @@ struct Shell {
 constexpr std::array kShells = {Shell{"bash", bash}, Shell{"zsh", zsh}, Shell{"fish", fish}};
 
 int completion(const Invocation& call) {
-  std::fputs(completion_script(call.argument(0)).c_str(), stdout);
+  const std::string script = completion_script(call.argument(0));
+  if (call.json()) {
+    std::puts(JsonObject().add("shell", call.argument(0)).add("script", script).text().c_str());
+  } else {
+    std::fputs(script.c_str(), stdout);
+  }
   return kOk;
 }
 
-int manual(const Invocation&) {
-  std::fputs(manual_page().c_str(), stdout);
+int manual(const Invocation& call) {
+  std::fputs(call.json() ? (commands_json() + "\n").c_str() : manual_page().c_str(), stdout);
   return kOk;
 }
 
@@ -151,10 +157,12 @@ std::vector<Command> completion_commands() {
            .summary = "Write a completion script for a shell",
            .details = "For this session: source <(bide completion bash)",
            .arguments = {{"SHELL", "bash, zsh or fish"}},
+           .flags = {kJsonFlag},
            .run = completion},
           {.path = "manual",
            .summary = "Write the manual page, for man",
            .details = "To read it: bide manual | man -l -",
+           .flags = {{"--json", "", "every command, argument and flag as JSON instead"}},
            .run = manual}};
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,12 +13,14 @@
 #include "cli/open_store.h"
 #include "cli/replay.h"
 #include "cli/statuses.h"
+#include "cli/terminal.h"
 
 namespace bide::cli {
 
 namespace {
 
 constexpr std::size_t kNoLimit = 1'000'000'000;
+constexpr std::size_t kBatch = 1000;
 
 std::vector<JobInfo> dead_jobs(Client& client, const Invocation& call, std::size_t otherwise) {
   JobFilter filter = filter_of(call);
@@ -73,13 +75,26 @@ int show(const Invocation& call) {
 
 int replay(const Invocation& call) {
   const ReplayPlan plan{.keep_attempts = call.has("--keep-attempts"),
-                        .rate = static_cast<int>(call.number("--rate", 0, 0, 1'000'000)),
-                        .canary = static_cast<std::size_t>(call.number("--canary", 0, 0, 10'000)),
+                        .rate = static_cast<int>(call.number("--rate", 0, 1, 1'000'000)),
+                        .canary = static_cast<std::size_t>(call.number("--canary", 0, 1, 1000)),
+                        .stop_at = static_cast<int>(call.number("--stop-at", 20, 0, 100)),
                         .timeout = call.duration("--timeout").value_or(std::chrono::seconds(30))};
   Client client = open_client(call, Missing::kRefuse);
   const std::vector<JobInfo> jobs = chosen(client, call);
   if (call.has(kDryRunFlag.name)) return print_plan(call, jobs);
   return replay_jobs(client, call, jobs, plan);
+}
+
+// When they died, in case --since was meant the other way round.
+std::string span_of(const std::vector<JobInfo>& jobs) {
+  std::optional<Time> first, last;
+  for (const JobInfo& info : jobs) {
+    if (!info.finished) continue;
+    first = std::min(first.value_or(*info.finished), *info.finished);
+    last = std::max(last.value_or(*info.finished), *info.finished);
+  }
+  if (!first) return "";
+  return ", which died from " + relative_time(*first, now()) + " to " + relative_time(*last, now());
 }
 
 int remove(const Invocation& call) {
@@ -89,17 +104,31 @@ int remove(const Invocation& call) {
     std::puts(call.json() ? R"({"jobs":[]})" : "no dead jobs match");
     return kOk;
   }
-  confirm(call, "delete " + std::to_string(jobs.size()) + " dead jobs for good");
+  confirm(call, "delete " + std::to_string(jobs.size()) + " dead jobs for good" + span_of(jobs));
   std::vector<JobId> ids;
   for (const JobInfo& info : jobs) ids.push_back(info.job.id);
-  return print_statuses(call, "deleted", ids, ask<std::vector<Status>>([&](auto done) {
-                          client.inspector().cancel(ids, std::move(done));
-                        }));
+  StatusLine status;
+  std::vector<Status> statuses;
+  for (std::size_t from = 0; from < ids.size(); from += kBatch) {
+    status.show(progress_bar(static_cast<double>(from) / static_cast<double>(ids.size())) + " deleting");
+    const std::vector<JobId> some(ids.begin() + static_cast<std::ptrdiff_t>(from),
+                                  ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), from + kBatch)));
+    for (Status& each :
+         ask<std::vector<Status>>([&](auto done) { client.inspector().cancel(some, std::move(done)); })) {
+      statuses.push_back(std::move(each));
+    }
+  }
+  status.clear();
+  return print_statuses(call, "deleted", ids, statuses);
 }
 
 int export_all(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
-  for (const JobInfo& info : dead_jobs(client, call, kNoLimit)) std::puts(to_json(info).text().c_str());
+  StatusLine status;
+  status.show("reading dead jobs");
+  const std::vector<JobInfo> jobs = dead_jobs(client, call, kNoLimit);
+  status.clear();
+  for (const JobInfo& info : jobs) std::puts(to_json(info).text().c_str());
   return kOk;
 }
 
@@ -123,25 +152,32 @@ std::vector<Command> dead_commands() {
        .run = show},
       {.path = "dead replay",
        .summary = "Put dead jobs back, with a fresh budget of attempts",
-       .details = "With --canary N it replays N of them first, waits until they have finished, and goes on only when\n"
-                  "none of them has died again.",
+       .details =
+           "With --canary N it replays N of them first, waits until they have been tried, and goes on only when\n"
+           "none of them failed again. With --rate N it replays N a second, keeps looking at what becomes of\n"
+           "them, and stops when at least 5, and more than 20% (--stop-at), of those that have been tried\n"
+           "failed again. Failed again is what is dead again, or waits for another attempt after a fault. What\n"
+           "has not been replayed by then stays dead, and the exit status is 1. With neither flag all are\n"
+           "replayed at once, and nobody looks. A worker must be running for any of them to be tried.",
        .arguments = {kIds},
        .flags = with_filters({kAll,
                               {"--keep-attempts", "", "keep the old counters: the budget is not fresh"},
-                              {"--rate", "N", "so many a second: the later ones get later due times"},
-                              {"--canary", "N", "try with so many first"},
+                              {"--rate", "N", "so many a second, 1 to 1000000; default: all at once"},
+                              {"--canary", "N", "try with so many first, 1 to 1000; default: none"},
+                              {"--stop-at", "PERCENT", "with --rate, 0 to 100: 100 is never; default: 20"},
                               {"--timeout", "DURATION", "how long to wait for the canaries; default: 30s"},
                               kDryRunFlag,
                               kJsonFlag}),
        .run = replay},
       {.path = "dead delete",
        .summary = "Delete dead jobs for good",
+       .details = "`--until 1w` deletes those that died more than a week ago; `--since 1w` those of the last week.",
        .arguments = {kIds},
        .flags = with_filters({kAll, kYesFlag, kJsonFlag}),
        .run = remove},
       {.path = "dead export",
        .summary = "Write dead jobs to stdout, one JSON object a line",
-       .flags = with_filters({}),
+       .flags = with_filters({{"--json", "", "changes nothing: it is JSON already"}}),
        .run = export_all},
   };
 }

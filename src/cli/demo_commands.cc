@@ -18,6 +18,7 @@
 #include "cli/failure.h"
 #include "cli/invocation.h"
 #include "cli/open_store.h"
+#include "cli/say.h"
 #include "cli/terminal.h"
 
 namespace bide::cli {
@@ -44,9 +45,9 @@ class Evening {
 
   void tell(const std::string& line) {
     status_.clear();
-    std::FILE* to = json_ ? stderr : stdout;
-    std::fprintf(to, "%5.1fs  %s\n", seconds(), line.c_str());
-    std::fflush(to);
+    if (json_) return;
+    std::printf("%5.1fs  %s\n", seconds(), for_people(line).c_str());
+    std::fflush(stdout);
   }
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - opened_).count(); }
@@ -66,7 +67,7 @@ class Evening {
     status_.clear();
   }
 
-  // True when it ended by itself; false when it was killed.
+  // True when it ended by itself, see exit_code(); false when it was killed.
   bool run_in_child(bool first) {
     std::fflush(nullptr);
     const pid_t parent = ::getpid();
@@ -84,9 +85,11 @@ class Evening {
       if (WTERMSIG(status) != SIGKILL) throw Failure{kInternal, "the demo was ended by a signal"};
       return false;
     }
-    if (WEXITSTATUS(status) != kOk) throw Failure{WEXITSTATUS(status), "the demo did not come to its end"};
+    exit_code_ = WEXITSTATUS(status);
     return true;
   }
+  // Of the child, which has told why it is not 0.
+  int exit_code() const { return exit_code_; }
 
  private:
   int run_reporting(bool first) {
@@ -94,7 +97,11 @@ class Evening {
     try {
       run(first);
     } catch (const Failure& failure) {
-      std::fprintf(stderr, "bide: error: %s\n", failure.message.c_str());
+      if (json_) {
+        std::fprintf(stderr, "%s\n", to_json(failure).c_str());
+      } else {
+        cli::tell("error: " + failure.message);
+      }
       exit_code = failure.exit_code;
     }
     std::fflush(nullptr);
@@ -115,6 +122,7 @@ class Evening {
 
   const std::string url_;
   const bool json_;
+  int exit_code_ = kOk;
   const Clock::time_point opened_ = Clock::now();
   StatusLine status_;
 };
@@ -122,6 +130,8 @@ class Evening {
 int demo(const Invocation& call) {
   const std::string directory = demo_directory(call);
   const std::string url = url_of_directory(directory);
+  // What is wrong with the place is said before the shop opens.
+  (void)open_client(url, Missing::kCreate);
   Evening evening(url, call.json());
   evening.tell("a shop opens; its jobs live in " + directory);
   int deaths = 0;
@@ -129,6 +139,7 @@ int demo(const Invocation& call) {
     if (++deaths >= kMostStarts) throw Failure{kInternal, "the demo was killed again and again"};
     evening.tell("an invoice has killed the process that rendered it (kill -9); the store is opened again");
   }
+  if (evening.exit_code() != kOk) return evening.exit_code();
   const Client client = open_client(url, Missing::kRefuse);
   if (deaths > 0) evening.tell("the invoice is dead as poison after " + std::to_string(deaths) + " deaths; the rest went on");
   const std::string summary = demo_summary(client, evening.seconds(), call.json());

@@ -7,10 +7,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -19,6 +21,7 @@
 #include <utility>
 
 #include "bide/job.h"
+#include "core/quote.h"
 
 extern char** environ;
 
@@ -31,6 +34,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kExitDead = 65;
 constexpr int kExitRetry = 75;
 constexpr int kExitNotStarted = 127;
+constexpr auto kFirstHold = std::chrono::seconds(1);
+constexpr auto kLongestHold = std::chrono::minutes(5);
 constexpr auto kLook = std::chrono::milliseconds(50);  // How often an attempt asks whether it is to stop.
 constexpr auto kUntilKill = std::chrono::seconds(2);
 
@@ -52,7 +57,12 @@ class Programs {
     ::kill(-child, SIGKILL);
     ::waitpid(child, &status, 0);
     running_.erase(child);
+    if (running_.empty()) none_left_.notify_all();
     return true;
+  }
+  bool wait_until_none(std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    return none_left_.wait_for(lock, timeout, [this] { return running_.empty(); });
   }
   void kill_all() {
     std::lock_guard lock(mutex_);
@@ -60,6 +70,7 @@ class Programs {
   }
 
  private:
+  std::condition_variable none_left_;
   std::mutex mutex_;  // Guards everything below.
   std::set<pid_t> running_;
 };
@@ -119,7 +130,7 @@ std::vector<std::string> environment_of(const Context& context) {
   variables.push_back("BIDE_KIND=" + job.kind);
   variables.push_back("BIDE_QUEUE=" + job.queue);
   variables.push_back("BIDE_ATTEMPT=" + std::to_string(context.attempt()));
-  variables.push_back("BIDE_CONTENT_TYPE=" + job.content_type);
+  variables.push_back("BIDE_CONTENT_TYPE=" + std::string(content_type_or_default(job.content_type)));
   for (const auto& [name, value] : job.headers) {
     // The environment cannot hold a zero byte.
     if (value.find('\0') == std::string::npos) variables.push_back(variable_name(name) + "=" + value);
@@ -142,7 +153,7 @@ void limit(int resource, std::uint64_t value) {
 
 // Between fork and exec only what is safe in a signal handler.
 [[noreturn]] void become(const ExecOptions& options, char* const* arguments, char* const* variables, int in, int out,
-                         int error) {
+                         int error, int failure) {
   ::setpgid(0, 0);
   // Should the worker be killed, its program goes with it: the job will be run again elsewhere.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -156,8 +167,8 @@ void limit(int resource, std::uint64_t value) {
   limit(RLIMIT_AS, options.memory_bytes);
   limit(RLIMIT_CPU, options.cpu_seconds);
   ::execvpe(arguments[0], arguments, variables);
-  const char* reason = ::strerrordesc_np(errno);
-  [[maybe_unused]] auto ignored = ::write(STDERR_FILENO, reason, std::strlen(reason));
+  const int reason = errno;
+  [[maybe_unused]] auto ignored = ::write(failure, &reason, sizeof reason);
   ::_exit(kExitNotStarted);
 }
 
@@ -165,8 +176,12 @@ void limit(int resource, std::uint64_t value) {
 class Conversation {
  public:
   Conversation(pid_t child, const std::string& body, Pipe in, Pipe out, Pipe error, Context& context)
-      : child_(child), body_(body), in_(std::move(in.write)), out_(std::move(out.read)),
-        error_(std::move(error.read)), context_(context) {
+      : child_(child),
+        body_(body),
+        in_(std::move(in.write)),
+        out_(std::move(out.read)),
+        error_(std::move(error.read)),
+        context_(context) {
     for (const int descriptor : {in_.get(), out_.get(), error_.get()}) ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
   }
 
@@ -177,14 +192,15 @@ class Conversation {
       exchange();
       int status = 0;
       if (programs().reap(child_, status)) {
-        read(out_, result_, Limits::kBodyBytes + 1);
-        read(error_, errors_, Limits::kErrorBytes);
+        read_result();
+        read_errors();
         return status;
       }
     }
   }
 
   bool stopped() const { return asked_.has_value(); }
+  std::uint64_t result_bytes() const { return result_bytes_; }
   std::string take_result() { return std::move(result_); }
   std::string take_errors() { return std::move(errors_); }
 
@@ -204,8 +220,8 @@ class Conversation {
                                      pollfd{error_.get(), POLLIN, 0}};
     ::poll(waiting.data(), waiting.size(), static_cast<int>(kLook.count()));
     if (waiting[0].revents != 0) write();
-    if (waiting[1].revents != 0) read(out_, result_, Limits::kBodyBytes + 1);
-    if (waiting[2].revents != 0) read(error_, errors_, Limits::kErrorBytes);
+    if (waiting[1].revents != 0) read_result();
+    if (waiting[2].revents != 0) read_errors();
   }
 
   void write() {
@@ -215,15 +231,29 @@ class Conversation {
     if (got < 0 && errno != EAGAIN && errno != EINTR) in_.close();
   }
 
-  // Keeps the last `most` bytes.
-  static void read(End& from, std::string& into, std::size_t most) {
+  // What is too much for a result is counted, not kept.
+  void read_result() {
+    read(out_, [this](std::string_view bytes) {
+      result_bytes_ += bytes.size();
+      if (result_bytes_ <= Limits::kBodyBytes) result_ += bytes;
+    });
+  }
+  // The end of it.
+  void read_errors() {
+    read(error_, [this](std::string_view bytes) {
+      errors_ += bytes;
+      if (errors_.size() > Limits::kErrorBytes) errors_.erase(0, errors_.size() - Limits::kErrorBytes);
+    });
+  }
+
+  template <class Take>
+  static void read(End& from, Take take) {
     std::array<char, 64 * 1024> buffer;
     while (from.open()) {
       const auto got = ::read(from.get(), buffer.data(), buffer.size());
       if (got < 0) return;
       if (got == 0) return from.close();
-      into.append(buffer.data(), static_cast<std::size_t>(got));
-      if (into.size() > most) into.erase(0, into.size() - most);
+      take(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
     }
   }
 
@@ -233,6 +263,7 @@ class Conversation {
   Context& context_;
   std::size_t written_ = 0;
   std::string result_;
+  std::uint64_t result_bytes_ = 0;
   std::string errors_;
   std::optional<Clock::time_point> asked_;
 };
@@ -249,12 +280,30 @@ std::string described(int status, std::string errors) {
   return errors.empty() ? text : text + ": " + errors;
 }
 
+// 0 once the program has been started: the pipe closes by that. Otherwise errno of exec.
+int start_error(const End& failure) {
+  int reason = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(failure.get(), &reason, sizeof reason);
+  } while (got < 0 && errno == EINTR);
+  return got == sizeof reason ? reason : 0;
+}
+
 }  // namespace
+
+Milliseconds hold_time(const Context& context) {
+  // Attempts that no fault was counted for were given back.
+  const std::uint32_t held = context.attempt() - 1 - std::min(context.attempt() - 1, context.counts().total());
+  return std::min<Milliseconds>(kFirstHold * (1 << std::min(held, 9u)), kLongestHold);
+}
+
+bool wait_for_programs() { return programs().wait_until_none(kUntilKill + std::chrono::seconds(1)); }
 
 void kill_all_programs() { programs().kill_all(); }
 
 Outcome run_program(const ExecOptions& options, Context& context) {
-  Pipe in = make_pipe(), out = make_pipe(), error = make_pipe();
+  Pipe in = make_pipe(), out = make_pipe(), error = make_pipe(), failure = make_pipe();
   std::vector<std::string> command = options.command;
   std::vector<std::string> variables = environment_of(context);
   const std::vector<char*> arguments = pointers(command);
@@ -262,7 +311,8 @@ Outcome run_program(const ExecOptions& options, Context& context) {
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
-    become(options, arguments.data(), environment.data(), in.read.get(), out.write.get(), error.write.get());
+    become(options, arguments.data(), environment.data(), in.read.get(), out.write.get(), error.write.get(),
+           failure.write.get());
   }
   // Both do it, so that it holds for whoever comes first.
   ::setpgid(child, child);
@@ -270,11 +320,24 @@ Outcome run_program(const ExecOptions& options, Context& context) {
   in.read.close();
   out.write.close();
   error.write.close();
+  failure.write.close();
+  if (const int reason = start_error(failure.read)) {
+    int ignored = 0;
+    while (!programs().reap(child, ignored)) ::poll(nullptr, 0, 1);
+    if (options.on_not_started) options.on_not_started(reason);
+    return Returned{
+        .after = hold_time(context),
+        .note = "the program " + core::quoted(command.front()) + " could not be started: " + ::strerrordesc_np(reason)};
+  }
   Conversation conversation(child, context.job().body, std::move(in), std::move(out), std::move(error), context);
   const int status = conversation.run();
   std::string text = described(status, conversation.take_errors());
   if (conversation.stopped()) throw std::runtime_error("stopped before it had finished: " + text);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    if (conversation.result_bytes() > Limits::kBodyBytes) {
+      throw std::runtime_error("the result has " + std::to_string(conversation.result_bytes()) + " bytes; at most " +
+                               std::to_string(Limits::kBodyBytes) + " are allowed");
+    }
     context.set_result(conversation.take_result());
     return Done{};
   }

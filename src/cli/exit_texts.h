@@ -16,15 +16,17 @@ struct ExitText {
 
 inline constexpr std::array kExitTexts = {
     ExitText{kOk, "It worked."},
-    ExitText{kJobFailed, "With --wait: the job is dead. With audit and doctor: something is wrong."},
+    ExitText{kJobFailed,
+             "With --wait: the job is dead. With audit and doctor: something is wrong. With dead replay: too many failed "
+             "again."},
     ExitText{kUsage, "What was typed is not right."},
     ExitText{kDamagedData, "Stored data is damaged, or was written by a newer version."},
-    ExitText{kNotThere, "There is no such job, queue or directory."},
+    ExitText{kNotThere, "There is no such job, queue, file, program or store."},
     ExitText{kUnreachable, "The broker does not answer."},
     ExitText{kInternal, "A mistake in bide."},
     ExitText{kCannotMake, "The data directory cannot be made."},
-    ExitText{kInputOutput, "The disk failed or is full."},
-    ExitText{kTryAgain, "Not now: another process owns the data, or there is too much to do."},
+    ExitText{kInputOutput, "The disk failed or is full, or the output could not be written."},
+    ExitText{kTryAgain, "Not now: another process owns the data, the unique key is held, or a wait was too short."},
     ExitText{kNotPermitted, "The operating system said no."},
     ExitText{kConfiguration, "The URL or a setting in it is wrong."},
 };

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "cli/json.h"
+#include "core/secrets.h"
+
 namespace bide::cli {
 
 namespace {
@@ -29,7 +32,38 @@ constexpr std::array kRows = {
     Row{ErrorCode::kUnsupported, kUnreachable},
 };
 
+struct Name {
+  int exit;
+  std::string_view name;
+};
+
+constexpr std::array kNames = {
+    Name{kJobFailed, "job_failed"},        Name{kUsage, "usage"},
+    Name{kDamagedData, "damaged"},         Name{kNotThere, "not_found"},
+    Name{kUnreachable, "unavailable"},     Name{kInternal, "internal"},
+    Name{kCannotMake, "cannot_create"},    Name{kInputOutput, "io_error"},
+    Name{kTryAgain, "try_again"},          Name{kNotPermitted, "permission_denied"},
+    Name{kConfiguration, "configuration"},
+};
+
+std::string_view name_of(const Failure& failure) {
+  if (!failure.code.empty()) return failure.code;
+  for (const Name& each : kNames) {
+    if (each.exit == failure.exit_code) return each.name;
+  }
+  return "internal";
+}
+
 }  // namespace
+
+std::string to_json(const Failure& failure) {
+  return JsonObject()
+      .add("error", JsonObject()
+                        .add("code", name_of(failure))
+                        .add("message", core::without_secrets(failure.message))
+                        .add("exit", failure.exit_code))
+      .text();
+}
 
 int exit_code_of(ErrorCode code) {
   for (const Row& row : kRows) {
@@ -40,6 +74,8 @@ int exit_code_of(ErrorCode code) {
 
 void fail_usage(std::string message) { throw Failure{kUsage, std::move(message)}; }
 
-void fail(const Error& error) { throw Failure{exit_code_of(error.code), error.message}; }
+void fail(const Error& error) {
+  throw Failure{exit_code_of(error.code), error.message, std::string(to_string(error.code))};
+}
 
 }  // namespace bide::cli

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bide/result.h"
@@ -31,9 +32,12 @@ enum ExitCode : int {
 struct Failure {
   int exit_code = kInternal;
   std::string message;
+  std::string code = {};  // For programs; empty: what the exit code stands for.
 };
 
 int exit_code_of(ErrorCode code);
+// {"error":{"code":"not_found","message":"...","exit":66}}
+std::string to_json(const Failure& failure);
 
 // A mistake in what was typed.
 [[noreturn]] void fail_usage(std::string message);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/exit_texts.h"
+#include "cli/json.h"
 #include "cli/table.h"
 #include "cli/version.h"
 
@@ -111,7 +112,7 @@ std::string manual_page() {
     for (const Argument& argument : command.arguments) {
       page += ".TP\n.I " + roff(argument.name) + "\n" + roff(argument.help) + "\n";
     }
-    for (const Flag& flag : command.flags) {
+    for (const Flag& flag : flags_with_help(command)) {
       page += ".TP\n.B \"" + roff(flag_text(flag)) + "\"\n" + roff(flag.help) + "\n";
     }
   }
@@ -124,6 +125,35 @@ std::string manual_page() {
     page += ".TP\n.B " + roff(variable.name) + "\n" + roff(variable.text) + "\n";
   }
   return page;
+}
+
+std::string commands_json() {
+  JsonArray commands;
+  for (const Command& command : all_commands()) {
+    JsonArray arguments;
+    for (const Argument& argument : command.arguments) {
+      arguments.add(JsonObject()
+                        .add("name", argument.name)
+                        .add("help", argument.help)
+                        .add("optional", argument.optional)
+                        .add("repeats", argument.repeats));
+    }
+    JsonArray flags;
+    for (const Flag& flag : flags_with_help(command)) {
+      flags.add(JsonObject()
+                    .add("name", flag.name)
+                    .add("value", flag.value)
+                    .add("help", flag.help)
+                    .add("repeats", flag.repeats));
+    }
+    commands.add(JsonObject()
+                     .add("path", command.path)
+                     .add("summary", command.summary)
+                     .add("usage", usage(command))
+                     .add("arguments", arguments)
+                     .add("flags", flags));
+  }
+  return JsonObject().add("version", version()).add("commands", commands).text();
 }
 
 }  // namespace bide::cli

@@ -18,5 +18,7 @@ std::string help_for(const Command& command);
 
 // bide.1, in the macros of man(7).
 std::string manual_page();
+// The whole table, for programs.
+std::string commands_json();
 
 }  // namespace bide::cli

@@ -119,6 +119,8 @@ std::optional<Milliseconds> Invocation::duration(std::string_view flag) const {
   if (!text) return std::nullopt;
   const auto parsed = core::parse_duration(*text);
   if (!parsed) fail_flag(flag, parsed.error().message);
+  // More would not fit where it is added to a clock.
+  if (*parsed > Limits::kDelay) fail_flag(flag, core::quoted(*text) + " is too long; allowed: 0 to 36500d (100 years)");
   return *parsed;
 }
 
@@ -133,7 +135,10 @@ std::optional<Time> Invocation::time(std::string_view flag) const {
 std::optional<Time> Invocation::since(std::string_view flag) const {
   const auto text = value(flag);
   if (!text) return std::nullopt;
-  if (const auto back = core::parse_duration(*text)) return now() - *back;
+  if (const auto back = core::parse_duration(*text)) {
+    if (*back > Limits::kDelay) fail_flag(flag, core::quoted(*text) + " is too long; allowed: 0 to 36500d (100 years)");
+    return now() - *back;
+  }
   const auto parsed = core::parse_time(*text);
   if (!parsed) fail_flag(flag, parsed.error().message + "; or a duration counted back from now, such as 2h");
   return *parsed;

@@ -6,27 +6,29 @@
 
 #include "cli/ask.h"
 #include "cli/command_groups.h"
+#include "cli/job_pages.h"
 #include "cli/job_selection.h"
 #include "cli/job_text.h"
 #include "cli/open_store.h"
+#include "cli/say.h"
 #include "cli/statuses.h"
 #include "cli/waiting.h"
+#include "core/time_text.h"
 
 namespace bide::cli {
 
 namespace {
 
+constexpr Flag kPageFlag = {"--limit", "N", "jobs on a page, 1 to 1000; default: 50"};
 constexpr Argument kIdArgument = {"ID", "of the job"};
 constexpr Argument kIdsArgument = {"ID", "of the job; several are fine", false, true};
 
 int list(const Invocation& call) {
   JobFilter filter = filter_of(call);
   for (const std::string& state : call.values("--state")) filter.states.push_back(parse_state(state));
-  const auto limit = static_cast<std::size_t>(call.number(kLimitFlag.name, 50, 1, 1000));
+  const auto limit = static_cast<std::size_t>(call.number(kPageFlag.name, 50, 1, 1000));
   Client client = open_client(call, Missing::kRefuse);
-  const JobPage page = ask<JobPage>([&](auto done) {
-    client.inspector().list(filter, call.value_or("--cursor", ""), limit, std::move(done));
-  });
+  const JobPage page = job_page_at(client.inspector(), filter, call.value_or("--cursor", ""), limit);
   if (call.json()) {
     JsonArray jobs;
     for (const JobInfo& info : page.jobs) jobs.add(to_json(info));
@@ -45,7 +47,7 @@ int list(const Invocation& call) {
     return kOk;
   }
   std::fputs(job_table(page.jobs, now()).c_str(), stdout);
-  if (!page.next.empty()) std::printf("\nthere are more: --cursor %s\n", page.next.c_str());
+  if (!page.next.empty()) say("there are more: --cursor " + page.next);
   return kOk;
 }
 
@@ -64,7 +66,7 @@ int explain(const Invocation& call) {
   if (call.json()) {
     std::puts(JsonObject().add("id", id.to_string()).add("code", why.code).add("text", why.text).text().c_str());
   } else {
-    std::puts(why.text.c_str());
+    say(why.text);
   }
   return kOk;
 }
@@ -97,9 +99,14 @@ int reschedule(const Invocation& call) {
   if (call.has("--due") == call.has("--delay")) fail_usage("give one of --due and --delay");
   const auto delay = call.duration("--delay");
   const Time due = delay ? now() + *delay : *call.time("--due");
+  if (due > now() + Limits::kDelay || due < now() - Limits::kDelay) {
+    fail_usage("--due: " + core::format_time(due) + " is too far away; allowed: within 100 years of now");
+  }
+  Warnings warnings(call.json());
+  if (due < now()) warnings.add("--due is in the past: the job runs now");
   Client client = open_client(call, Missing::kRefuse);
   ask<void>([&](auto done) { client.inspector().reschedule(id, due, std::move(done)); });
-  return print_statuses(call, "rescheduled", {id}, {Status{}});
+  return print_statuses(call, "rescheduled", {id}, {Status{}}, &warnings);
 }
 
 }  // namespace
@@ -107,9 +114,9 @@ int reschedule(const Invocation& call) {
 std::vector<Command> job_commands() {
   return {
       {.path = "job list",
-       .summary = "List jobs, next due first; dead and done ones newest first",
+       .summary = "List jobs, next due first, then dead and done ones, newest first",
        .flags = {{"--state", "STATE", "scheduled, ready, running, done or dead; may be given several times", true},
-                 kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kLimitFlag,
+                 kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
                  {"--cursor", "CURSOR", "where the page before ended"}, kUrlFlag, kJsonFlag},
        .run = list},
       {.path = "job show",

@@ -8,6 +8,7 @@
 
 #include "cli/ask.h"
 #include "cli/failure.h"
+#include "cli/say.h"
 #include "cli/terminal.h"
 
 namespace bide::cli {
@@ -49,7 +50,7 @@ std::vector<JobInfo> list_all(Inspector& inspector, const JobFilter& filter, std
 void confirm(const Invocation& call, const std::string& what) {
   if (call.has(kYesFlag.name)) return;
   if (!stdin_is_terminal() || !stderr_is_terminal()) fail_usage("this would " + what + "; add --yes to do it");
-  std::fprintf(stderr, "This will %s. Go on? [y/N] ", what.c_str());
+  std::fprintf(stderr, "This will %s. Go on? [y/N] ", for_people(what).c_str());
   std::string answer;
   std::getline(std::cin, answer);
   if (answer != "y" && answer != "Y" && answer != "yes") throw Failure{kUsage, "nothing was done"};

@@ -13,9 +13,11 @@ namespace bide::cli {
 inline constexpr Flag kQueueFilter = {"--queue", "NAME", "only of this queue"};
 inline constexpr Flag kKindFilter = {"--kind", "KIND", "only of this kind"};
 inline constexpr Flag kErrorFilter = {"--error", "TEXT", "only those whose newest error contains this"};
-inline constexpr Flag kSinceFilter = {"--since", "TIME", "from this time on; or a duration back from now, such as 2h"};
-inline constexpr Flag kUntilFilter = {"--until", "TIME", "up to this time; or a duration back from now"};
-inline constexpr Flag kLimitFlag = {"--limit", "N", "at most so many"};
+inline constexpr Flag kSinceFilter = {
+    "--since", "TIME", "only those that finished, or are due, at or after this time; 2h: in the last two hours"};
+inline constexpr Flag kUntilFilter = {
+    "--until", "TIME", "only those that finished, or are due, up to this time; 2h: more than two hours ago"};
+inline constexpr Flag kLimitFlag = {"--limit", "N", "at most so many, from 1"};
 inline constexpr Flag kYesFlag = {"--yes", "", "do not ask"};
 inline constexpr Flag kDryRunFlag = {"--dry-run", "", "only say what would be done"};
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 
 #include "cli/failure.h"
 #include "cli/table.h"
@@ -25,28 +26,6 @@ void add_bytes(JsonObject& json, const std::string& name, std::string_view bytes
   }
 }
 
-struct Unit {
-  const char* name;
-  std::int64_t ms;
-};
-constexpr std::array kUnits = {Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000}, Unit{"s", 1000},
-                               Unit{"ms", 1}};
-
-// In the two largest units that there is something of: enough for people.
-std::string rough(Milliseconds span) {
-  std::int64_t left = span.count();
-  for (std::size_t i = 0; i < kUnits.size(); ++i) {
-    if (left < kUnits[i].ms) continue;
-    std::string text = std::to_string(left / kUnits[i].ms) + kUnits[i].name;
-    left %= kUnits[i].ms;
-    if (i + 1 < kUnits.size() && left >= kUnits[i + 1].ms) {
-      text += std::to_string(left / kUnits[i + 1].ms) + kUnits[i + 1].name;
-    }
-    return text;
-  }
-  return "0ms";
-}
-
 std::string newest_error(const JobInfo& info) { return info.history.empty() ? "" : info.history.back().text; }
 
 }  // namespace
@@ -64,7 +43,7 @@ JobState parse_state(std::string_view text) {
 
 std::string relative_time(Time time, Time now) {
   if (time == now) return "now";
-  return time > now ? "in " + rough(time - now) : rough(now - time) + " ago";
+  return time > now ? "in " + core::rough_duration(time - now) : core::rough_duration(now - time) + " ago";
 }
 
 std::string shortened(std::string_view text, std::size_t width) {
@@ -90,11 +69,45 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-JsonObject to_json(const JobInfo& info) {
+namespace {
+
+// What fits in an object; what does not, because it is not UTF-8 or comes a second time, as pairs beside it.
+void add_headers(JsonObject& json, const Headers& headers) {
+  JsonObject object;
+  JsonArray pairs;
+  std::set<std::string_view> names;
+  bool all = true;
+  for (const auto& [name, value] : headers) {
+    if (is_utf8(name) && is_utf8(value) && names.insert(name).second) {
+      object.add(name, value);
+    } else {
+      pairs.raw(JsonArray().add(base64(name)).add(base64(value)).text());
+      all = false;
+    }
+  }
+  json.add("headers", object);
+  if (!all) json.add("headers_base64", pairs);
+}
+
+JsonArray errors_json(const std::vector<AttemptError>& history) {
+  JsonArray errors;
+  for (const AttemptError& error : history) {
+    JsonObject object;
+    object.add("attempt", error.attempt).add("at", core::format_time(error.at)).add("fault", to_string(error.fault));
+    add_bytes(object, "text", error.text);
+    errors.add(object);
+  }
+  return errors;
+}
+
+// Only what was given for the job, and its past. Of a job that is done nothing of it is kept.
+void add_definition(JsonObject& json, const JobInfo& info) {
+  constexpr std::array kForgotten = {"counts", "priority", "retry", "time_limit_ms", "headers", "content_type", "errors"};
+  if (info.state == JobState::kDone) {
+    for (const char* name : kForgotten) json.add_null(name);
+    return;
+  }
   const Job& job = info.job;
-  JsonObject json;
-  json.add("id", job.id.to_string()).add("kind", job.kind).add("queue", job.queue);
-  json.add("state", to_string(info.state)).add("due", core::format_time(info.due)).add("attempts", info.attempts);
   json.add("counts", JsonObject()
                          .add("failed", info.counts.failed)
                          .add("timed_out", info.counts.timed_out)
@@ -102,27 +115,33 @@ JsonObject to_json(const JobInfo& info) {
                          .add("crashed", info.counts.crashed));
   json.add("priority", job.priority).add("retry", job.retry.to_string()).add("time_limit_ms", job.time_limit.count());
   if (job.expires) json.add("expires", core::format_time(*job.expires));
-  if (!job.unique_key.empty()) json.add("unique_key", job.unique_key);
-  JsonObject headers;
-  for (const auto& [name, value] : job.headers) headers.add(name, value);
-  json.add("headers", headers).add("content_type", job.content_type);
-  if (info.state != JobState::kDone) add_bytes(json, "body", job.body);
-  JsonArray errors;
-  for (const AttemptError& error : info.history) {
-    errors.add(JsonObject()
-                   .add("attempt", error.attempt)
-                   .add("at", core::format_time(error.at))
-                   .add("fault", to_string(error.fault))
-                   .add("text", error.text));
+  if (!job.unique_key.empty()) add_bytes(json, "unique_key", job.unique_key);
+  add_headers(json, job.headers);
+  add_bytes(json, "content_type", content_type_or_default(job.content_type));
+  add_bytes(json, "body", job.body);
+  json.add("errors", errors_json(info.history));
+}
+
+}  // namespace
+
+JsonObject to_json(const JobInfo& info) {
+  JsonObject json;
+  json.add("id", info.job.id.to_string()).add("kind", info.job.kind).add("queue", info.job.queue);
+  json.add("state", to_string(info.state));
+  if (info.finished) {
+    json.add_null("due");
+  } else {
+    json.add("due", core::format_time(info.due));
   }
-  json.add("errors", errors);
-  if (!info.worker.empty()) json.add("worker", info.worker);
-  if (!info.note.empty()) json.add("note", info.note);
+  json.add("attempts", info.attempts);
+  add_definition(json, info);
+  if (!info.worker.empty()) add_bytes(json, "worker", info.worker);
+  if (!info.note.empty()) add_bytes(json, "note", info.note);
   if (info.finished) json.add("finished", core::format_time(*info.finished));
   if (info.dead_reason) json.add("dead_reason", to_string(*info.dead_reason));
   if (!info.result.empty()) {
     add_bytes(json, "result", info.result);
-    json.add("result_content_type", info.result_content_type);
+    add_bytes(json, "result_content_type", content_type_or_default(info.result_content_type));
   }
   return json;
 }
@@ -164,21 +183,23 @@ std::string job_page(const JobInfo& info, Time now) {
   if (!info.worker.empty()) state += ", by " + info.worker;
   fact("state", state);
   fact(info.finished ? "finished" : "due", moment(info.finished.value_or(info.due)));
-  fact("attempts", std::to_string(info.attempts) + " (failed " + std::to_string(info.counts.failed) + ", timed out " +
-                       std::to_string(info.counts.timed_out) + ", lost " + std::to_string(info.counts.lost) +
-                       ", crashed " + std::to_string(info.counts.crashed) + ")");
-  fact("retry", job.retry.to_string());
-  fact("time limit", core::format_duration(job.time_limit));
-  if (job.priority != 0) fact("priority", std::to_string(job.priority));
-  if (job.expires) fact("expires", moment(*job.expires));
-  if (!job.unique_key.empty()) fact("unique key", job.unique_key);
-  for (const auto& [name, value] : job.headers) fact("header", name + ": " + value);
-  if (info.state != JobState::kDone) {
-    fact("body", job.content_type + ", " + std::to_string(job.body.size()) + " bytes");
+  if (info.state == JobState::kDone) {
+    fact("attempts", std::to_string(info.attempts));
+  } else {
+    fact("attempts", std::to_string(info.attempts) + " (failed " + std::to_string(info.counts.failed) + ", timed out " +
+                         std::to_string(info.counts.timed_out) + ", lost " + std::to_string(info.counts.lost) +
+                         ", crashed " + std::to_string(info.counts.crashed) + ")");
+    fact("retry", job.retry.to_string());
+    fact("time limit", core::format_duration(job.time_limit));
+    if (job.priority != 0) fact("priority", std::to_string(job.priority));
+    if (job.expires) fact("expires", moment(*job.expires));
+    if (!job.unique_key.empty()) fact("unique key", job.unique_key);
+    for (const auto& [name, value] : job.headers) fact("header", name + ": " + value);
+    fact("body", std::string(content_type_or_default(job.content_type)) + ", " + std::to_string(job.body.size()) + " bytes");
     fact("", core::quoted(job.body));
   }
   if (!info.result.empty()) {
-    fact("result", info.result_content_type + ", " + std::to_string(info.result.size()) + " bytes");
+    fact("result", std::string(content_type_or_default(info.result_content_type)) + ", " + std::to_string(info.result.size()) + " bytes");
     fact("", core::quoted(info.result));
   }
   if (!info.note.empty()) fact("note", info.note);

@@ -10,7 +10,8 @@
 
 namespace bide::cli {
 
-// Stable: fields are added, never renamed. A body that is not UTF-8 is body_base64 instead of body.
+// Stable: fields are added, never renamed. What is not UTF-8 has a name that ends in _base64 instead: body_base64. What
+// the broker does not keep of a job that is done is null, and so is when it was due once it is done or dead.
 JsonObject to_json(const JobInfo& info);
 JsonObject to_json(const QueueInfo& queue);
 

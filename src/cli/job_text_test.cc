@@ -22,10 +22,10 @@ TEST(JobText, Base64IsPadded) {
 TEST(JobText, TimesAreToldRoughly) {
   const Time now(Milliseconds(1'750'000'000'000));
   EXPECT_EQ(relative_time(now, now), "now");
-  EXPECT_EQ(relative_time(now + 1500ms, now), "in 1s500ms");
-  EXPECT_EQ(relative_time(now + 90s + 5ms, now), "in 1m30s");
+  EXPECT_EQ(relative_time(now + 1500ms, now), "in 1.5s");
+  EXPECT_EQ(relative_time(now + 90s + 5ms, now), "in 1m 30s");
   EXPECT_EQ(relative_time(now - 3h, now), "3h ago");
-  EXPECT_EQ(relative_time(now - 50h - 5min, now), "2d2h ago");
+  EXPECT_EQ(relative_time(now - 50h - 5min, now), "2d 2h ago");
 }
 
 TEST(JobText, TextIsShortenedBetweenCharacters) {
@@ -51,6 +51,30 @@ TEST(JobText, ABodyThatIsNotTextIsGivenAsBase64) {
   EXPECT_NE(to_json(info).text().find(R"("body_base64":"/w==")"), std::string::npos);
   info.job.body = "text";
   EXPECT_NE(to_json(info).text().find(R"("body":"text")"), std::string::npos);
+}
+
+TEST(JobText, EverythingThatIsNotTextIsGivenAsBase64) {
+  JobInfo info;
+  info.job.unique_key = info.job.content_type = "\xff";
+  info.job.headers = {{"a", "1"}, {"a", "2"}, {"b", "\xff"}};
+  info.history = {{.attempt = 1, .text = "\xff"}};
+  const std::string json = to_json(info).text();
+  EXPECT_NE(json.find(R"("unique_key_base64":"/w==")"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("content_type_base64":"/w==")"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("headers":{"a":"1"},"headers_base64":[["YQ==","Mg=="],["Yg==","/w=="]])"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("text_base64":"/w==")"), std::string::npos) << json;
+}
+
+TEST(JobText, WhatIsNotKnownOfADoneJobIsNotMadeUp) {
+  JobInfo info;
+  info.state = JobState::kDone;
+  info.due = Time(Milliseconds(1'750'000'000'000));
+  info.finished = info.due;
+  const std::string json = to_json(info).text();
+  EXPECT_NE(json.find(R"("due":null)"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("retry":null)"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("finished":"2025-)"), std::string::npos) << json;
+  EXPECT_EQ(job_page(info, *info.finished).find("retry"), std::string::npos);
 }
 
 }  // namespace

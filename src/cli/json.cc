@@ -70,6 +70,9 @@ std::string json_string(std::string_view text) {
     }
     if (bytes == 1) {
       append_escaped(out, text.front());
+    } else if (bytes == 2 && text[0] == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0) {
+      // Controls of the second half, which terminals obey as well.
+      out += "\\u00" + std::string(text[1] < '\x90' ? "8" : "9") + "0123456789abcdef"[text[1] & 15];
     } else {
       out += text.substr(0, bytes);
     }

@@ -16,7 +16,8 @@ constexpr std::string_view kEmbedded = "bide:";
 
 // Commands that look around must not leave an empty store behind in a directory that was mistyped.
 void require_store(const std::string& url) {
-  if (!url.starts_with(kEmbedded)) return;
+  // What is wrong with the URL itself is said by whoever opens it.
+  if (!url.starts_with(kEmbedded) || url.starts_with("bide://")) return;
   const std::string_view directory = std::string_view(url).substr(kEmbedded.size(), url.find('?') - kEmbedded.size());
   if (directory.find('%') != std::string_view::npos) return;
   std::error_code ignored;
@@ -53,7 +54,7 @@ Client open_client(const std::string& url, Missing missing) {
   if (client) return std::move(*client);
   const ErrorCode code = client.error().code;
   const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
-  throw Failure{wrong_url ? kConfiguration : exit_code_of(code), client.error().message};
+  throw Failure{wrong_url ? kConfiguration : exit_code_of(code), client.error().message, std::string(to_string(code))};
 }
 
 Client open_client(const Invocation& call, Missing missing) { return open_client(url_of(call), missing); }

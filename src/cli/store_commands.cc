@@ -7,44 +7,53 @@
 #include "cli/command_groups.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
+#include "cli/job_selection.h"
 #include "cli/json.h"
+#include "cli/reading_progress.h"
+#include "cli/say.h"
+#include "cli/store_compact.h"
 #include "cli/store_copy.h"
+#include "cli/store_repair.h"
 #include "cli/store_report_text.h"
 #include "cli/terminal.h"
 #include "engine/check/check_store.h"
-#include "engine/engine.h"
-#include "platform/disk.h"
 
 namespace bide::cli {
 
 namespace {
 
 int check(const Invocation& call) {
-  const engine::check::StoreReport report = take(engine::check::check_store(platform::real_disk(), call.argument(0)));
+  const engine::check::StoreReport report = [&] {
+    ReadingDisk disk(call.argument(0), "checking");
+    return take(engine::check::check_store(disk, call.argument(0)));
+  }();
   std::fputs(call.json() ? (to_json(report).text() + "\n").c_str() : report_text(report).c_str(), stdout);
-  return report.damaged() ? kDamagedData : kOk;
+  if (!report.damaged()) return kOk;
+  if (!call.json()) say("`bide store repair` keeps what can be read");
+  return kDamagedData;
+}
+
+int repair_store(const Invocation& call) {
+  const bool dry_run = call.has(kDryRunFlag.name);
+  const StoreRepair done = repair(call.argument(0), {.dry_run = dry_run, .keep_as = call.value_or("--keep-as", "")});
+  std::fputs(call.json() ? (to_json(done).text() + "\n").c_str() : repair_text(done, dry_run).c_str(), stdout);
+  return kOk;
 }
 
 int compact(const Invocation& call) {
-  const std::string directory = call.argument(0);
-  // Not made when it is not there: that would be a typing mistake.
-  (void)take(engine::check::check_store(platform::real_disk(), directory));
-  engine::EngineOptions options;
-  options.directory = directory;
-  const auto engine = take(engine::Engine::open(options));
-  const std::uint64_t before = engine->disk_use().journal_bytes;
-  engine->tidy_up();
-  const engine::Engine::DiskUse after = engine->disk_use();
+  const CompactReport report = compact_store(call.argument(0));
   if (call.json()) {
     std::puts(JsonObject()
-                  .add("before_bytes", before)
-                  .add("after_bytes", after.journal_bytes)
-                  .add("live_bytes", after.live_bytes)
+                  .add("before_bytes", report.before_bytes)
+                  .add("after_bytes", report.after_bytes)
+                  .add("live_bytes", report.live_bytes)
+                  .add("why_not_less", report.why_not_less)
                   .text()
                   .c_str());
   } else {
-    std::printf("%" PRIu64 " bytes before, %" PRIu64 " after, of which %" PRIu64 " are needed\n", before,
-                after.journal_bytes, after.live_bytes);
+    say(std::to_string(report.before_bytes) + " bytes before, " + std::to_string(report.after_bytes) +
+        " after, of which " + std::to_string(report.live_bytes) + " are needed");
+    if (!report.why_not_less.empty()) say(report.why_not_less);
   }
   return kOk;
 }
@@ -75,19 +84,35 @@ std::vector<Command> store_commands() {
   return {
       {.path = "store check",
        .summary = "Read a data directory with a reader of its own, and say what is in it and what is wrong",
-       .details = "Nothing is changed. Exits 65 when something that was confirmed is damaged; a torn tail, which is what\n"
-                  "a power failure leaves, is reported and no damage.",
+       .details =
+           "Nothing is changed. Exits 65 when something that was confirmed is damaged; a torn tail, which is what\n"
+           "a power failure leaves, is reported and no damage.",
        .arguments = {{"DIR", "the data directory; nobody may have it open"}},
        .flags = {kJsonFlag},
        .run = check},
+      {.path = "store repair",
+       .summary = "Make a store that opens out of one that is damaged, keeping what can be read",
+       .details =
+           "A copy is repaired, checked and opened; then the two change places, and the damaged store is kept as\n"
+           "DIR.damaged-TIME. So there must be room for a copy. It says what was lost, by file and offset, and how\n"
+           "many records could be read after it. Where a record is lost the job may be gone, or be run again.",
+       .arguments = {{"DIR", "the data directory; nobody may have it open"}},
+       .flags = {{"--keep-as", "PATH", "where the damaged store goes; default: DIR.damaged-TIME"},
+                 {kDryRunFlag.name, "", "only say what would be lost"},
+                 kJsonFlag},
+       .run = repair_store},
       {.path = "store compact",
        .summary = "Give back the disk space of jobs that are done, now",
+       .details =
+           "What done jobs leave for those who ask about them is kept as long as they are remembered; when little\n"
+           "or nothing is given back, it says why.",
        .arguments = {{"DIR", "the data directory"}},
        .flags = {kJsonFlag},
        .run = compact},
       {.path = "store backup",
        .summary = "Copy a data directory, and check the copy",
-       .arguments = {{"DIR", "the data directory; nobody may have it open"}, {"TO", "a directory that is empty or not there"}},
+       .arguments = {{"DIR", "the data directory; nobody may have it open"},
+                     {"TO", "a directory that is empty or not there"}},
        .flags = {kJsonFlag},
        .run = backup},
       {.path = "store restore",

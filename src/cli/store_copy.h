@@ -15,5 +15,7 @@ struct StoreCopy {
 
 // Throws Failure: the store is open or damaged, or `to` is there and not empty.
 StoreCopy copy_store(const std::string& from, const std::string& to);
+// Only the files, whatever is in them, to a directory that is there.
+StoreCopy copy_store_files(const std::string& from, const std::string& to);
 
 }  // namespace bide::cli

@@ -1,5 +1,6 @@
 #include "cli/store_report_text.h"
 
+#include "cli/say.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
@@ -79,8 +80,8 @@ std::string report_text(const StoreReport& report) {
   for (const Finding& finding : report.findings) {
     const KindText kind = text_of(finding.kind);
     text += styled(kind.style, kind.name) + ": ";
-    if (!finding.file.empty()) text += finding.file + ", offset " + number(finding.offset) + ": ";
-    text += finding.text + "\n";
+    if (!finding.file.empty()) text += for_people(finding.file) + ", offset " + number(finding.offset) + ": ";
+    text += for_people(finding.text) + "\n";
   }
   if (!report.damaged()) text += styled(Style::kGreen, "no damage") + "\n";
   return text;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "cli/say.h"
 #include "cli/terminal.h"
 
 namespace bide::cli {
@@ -16,20 +17,13 @@ std::size_t width_of(const std::string& cell) {
       std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-std::string plain(std::string cell) {
-  for (char& c : cell) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '.';
-  }
-  return cell;
-}
-
 }  // namespace
 
 Table::Table(std::vector<std::string> headings, std::vector<Align> align)
     : headings_(std::move(headings)), align_(std::move(align)) {}
 
 void Table::row(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = plain(std::move(cell));
+  for (std::string& cell : cells) cell = for_people(cell);
   rows_.push_back(std::move(cells));
 }
 

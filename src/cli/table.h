@@ -16,7 +16,7 @@ class Table {
 
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  // Lines without space at their ends. Control characters in cells are shown as dots.
+  // Lines without space at their ends. Cells are escaped as by for_people().
   std::string text() const;
 
  private:

@@ -25,7 +25,7 @@ TEST(Table, CharactersAreCountedNotBytes) {
 TEST(Table, ControlCharactersCannotSpoilTheTerminal) {
   Table table;
   table.row({"a\x1b[31mb\nc"});
-  EXPECT_EQ(table.text(), "a.[31mb.c\n");
+  EXPECT_EQ(table.text(), "a\\x1b[31mb\\nc\n");
 }
 
 }  // namespace

@@ -14,12 +14,16 @@ namespace {
 // Of kBold, kGreen, kYellow, kRed, kDim.
 constexpr std::array<std::string_view, 6> kCodes = {"", "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[2m"};
 
+// A terminal that would show our sequences instead of obeying them.
+bool is_dumb() {
+  const char* term = std::getenv("TERM");
+  return term == nullptr || std::string_view(term) == "dumb";
+}
+
 bool wants_colour() {
   static const bool wants = [] {
     const char* no_color = std::getenv("NO_COLOR");
-    const char* term = std::getenv("TERM");
-    const bool dumb = term == nullptr || std::string_view(term) == "dumb";
-    return stdout_is_terminal() && !dumb && (no_color == nullptr || *no_color == '\0');
+    return stdout_is_terminal() && !is_dumb() && (no_color == nullptr || *no_color == '\0');
   }();
   return wants;
 }
@@ -42,7 +46,7 @@ std::string styled(Style style, std::string_view text) {
 }
 
 void StatusLine::show(std::string_view text) {
-  if (!stderr_is_terminal()) return;
+  if (!stderr_is_terminal() || is_dumb()) return;
   const std::string line(text.substr(0, static_cast<std::size_t>(terminal_columns() - 1)));
   std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
   std::fflush(stderr);

@@ -14,7 +14,7 @@ Milliseconds timeout_of(const Invocation& call) {
   return call.duration(kTimeoutFlag.name).value_or(std::chrono::minutes(1));
 }
 
-int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool json) {
+int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool json, const Warnings* warnings) {
   const auto info = client.wait_for(id, timeout);
   if (!info && info.error().code == ErrorCode::kUnavailable) {
     throw Failure{kTryAgain, "job " + id.to_string() + " was neither done nor dead after " +
@@ -22,14 +22,15 @@ int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool js
   }
   if (!info) fail(info.error());
   if (json) {
-    std::puts(to_json(*info).text().c_str());
+    JsonObject object = to_json(*info);
+    if (warnings != nullptr) object.add("warnings", warnings->to_json());
+    std::puts(object.text().c_str());
   } else if (info->state == JobState::kDead) {
     const std::string error = info->history.empty() ? "" : ": " + info->history.back().text;
-    std::fprintf(stderr, "bide: job %s is dead, %s%s\n", id.to_string().c_str(),
-                 std::string(to_string(info->dead_reason.value_or(DeadReason::kRejected))).c_str(), error.c_str());
-  } else if (!info->result.empty()) {
-    std::fwrite(info->result.data(), 1, info->result.size(), stdout);
-    if (info->result.back() != '\n') std::putchar('\n');
+    tell("job " + id.to_string() + " is dead, " +
+         std::string(to_string(info->dead_reason.value_or(DeadReason::kRejected))) + error);
+  } else {
+    print_result(info->result);
   }
   return info->state == JobState::kDead ? kJobFailed : kOk;
 }

@@ -4,6 +4,7 @@
 
 #include "bide/client.h"
 #include "cli/invocation.h"
+#include "cli/say.h"
 
 namespace bide::cli {
 
@@ -12,6 +13,7 @@ inline constexpr Flag kTimeoutFlag = {"--timeout", "DURATION", "how long to wait
 
 Milliseconds timeout_of(const Invocation& call);
 // Prints the result, or with --json everything. 0 done, 1 dead; throws Failure 75 when it was neither in time.
-int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool json);
+int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool json,
+                   const Warnings* warnings = nullptr);
 
 }  // namespace bide::cli

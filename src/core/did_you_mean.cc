@@ -33,6 +33,19 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Somebody who stopped typing early: the one word that begins so.
+std::optional<std::string_view> only_continuation(std::string_view given, std::span<const std::string_view> words) {
+  constexpr std::size_t kFewest = 2;
+  if (given.size() < kFewest) return std::nullopt;
+  std::optional<std::string_view> only;
+  for (const std::string_view word : words) {
+    const bool begins = word.size() > given.size() && distance(given, word.substr(0, given.size())) == 0;
+    if (begins && only) return std::nullopt;
+    if (begins) only = word;
+  }
+  return only;
+}
+
 }  // namespace
 
 std::optional<std::string_view> nearest_word(std::string_view given, std::span<const std::string_view> words) {
@@ -46,7 +59,7 @@ std::optional<std::string_view> nearest_word(std::string_view given, std::span<c
     nearest = word;
     nearest_distance = away;
   }
-  return nearest;
+  return nearest ? nearest : only_continuation(given, words);
 }
 
 std::string did_you_mean(std::string_view given, std::span<const std::string_view> words) {

@@ -13,7 +13,8 @@
 namespace bide::core {
 
 // The word with the fewest letters added, left out, changed or swapped with their neighbour, whatever the case; of
-// several the first. Nothing when even that differs in more than a third of its letters.
+// several the first. When even that differs in more than a third of its letters: the only word that begins as given, or
+// nothing.
 std::optional<std::string_view> nearest_word(std::string_view given, std::span<const std::string_view> words);
 
 // The end of a message that has said what is unknown; empty when nothing is near.

@@ -30,6 +30,13 @@ TEST(DidYouMean, TheNearestWinsOverAnEarlierOne) {
   EXPECT_EQ(nearest_word("resum", words), "resume");
 }
 
+TEST(DidYouMean, AWordThatWasNotFinishedIsCompletedWhenOnlyOneBeginsSo) {
+  constexpr std::array<std::string_view, 3> words = {"enqueue", "resume", "reschedule"};
+  EXPECT_EQ(nearest_word("enq", words), "enqueue");
+  EXPECT_EQ(nearest_word("re", words), std::nullopt);
+  EXPECT_EQ(nearest_word("e", words), std::nullopt);
+}
+
 TEST(DidYouMean, NothingIsSuggestedForWhatResemblesNothing) {
   EXPECT_EQ(nearest_word("banana", kWords), std::nullopt);
   EXPECT_EQ(nearest_word("", kWords), std::nullopt);

@@ -159,4 +159,22 @@ std::string format_duration(Milliseconds duration) {
   return sign + best.text;
 }
 
+std::string rough_duration(Milliseconds duration) {
+  constexpr std::int64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
+  const std::int64_t ms = duration.count() < 0 ? 0 : duration.count();
+  const auto number = [](std::int64_t value, const char* unit) { return std::to_string(value) + unit; };
+  const auto seconds = [&](std::int64_t rest) {
+    const std::int64_t tenth = rest % kSecond / 100;
+    return std::to_string(rest / kSecond) + (tenth == 0 ? "" : "." + std::to_string(tenth)) + "s";
+  };
+  const auto joined = [](std::string first, std::int64_t rest, const std::string& second) {
+    return rest == 0 ? first : first + " " + second;
+  };
+  if (ms < kSecond) return number(ms, "ms");
+  if (ms < kMinute) return seconds(ms);
+  if (ms < kHour) return joined(number(ms / kMinute, "m"), ms % kMinute / 100, seconds(ms % kMinute));
+  if (ms < kDay) return joined(number(ms / kHour, "h"), ms % kHour / kMinute, number(ms % kHour / kMinute, "m"));
+  return joined(number(ms / kDay, "d"), ms % kDay / kHour, number(ms % kDay / kHour, "h"));
+}
+
 }  // namespace bide::core

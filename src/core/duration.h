@@ -21,4 +21,7 @@ Result<Milliseconds> parse_duration(std::string_view text);
 // duration, except that a negative one, which nobody can write, is printed with a minus.
 std::string format_duration(Milliseconds duration);
 
+// For people: at most two units, the rest left out: 250ms, 1.5s, 59m 59.9s, 3h 20m, 2d 2h. A negative one is 0ms.
+std::string rough_duration(Milliseconds duration);
+
 }  // namespace bide::core

@@ -108,6 +108,18 @@ TEST(DurationText, NegativeDurationsCanBeShown) {
   EXPECT_EQ(format_duration(Milliseconds::min()).front(), '-');
 }
 
+TEST(Duration, PeopleGetAtMostTwoUnits) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(rough_duration(-5ms), "0ms");
+  EXPECT_EQ(rough_duration(250ms), "250ms");
+  EXPECT_EQ(rough_duration(1500ms), "1.5s");
+  EXPECT_EQ(rough_duration(59'999ms), "59.9s");
+  EXPECT_EQ(rough_duration(5min), "5m");
+  EXPECT_EQ(rough_duration(3'599'929ms), "59m 59.9s");
+  EXPECT_EQ(rough_duration(3h + 20min + 59s), "3h 20m");
+  EXPECT_EQ(rough_duration(50h + 5min), "2d 2h");
+}
+
 RC_GTEST_PROP(DurationProperty, EveryDurationParsesBack, ()) {
   const auto count = *rc::gen::oneOf(rc::gen::nonNegative<std::int64_t>(),
                                      rc::gen::inRange<std::int64_t>(0, std::numeric_limits<std::int64_t>::max()),

@@ -39,7 +39,14 @@ bool is_harmful(std::uint32_t code) {
          (code >= 0x2060 && code <= 0x206F);              // Invisible, direction.
 }
 
-void append_escaped(std::string& out, std::string_view bytes, const Character& character) {
+enum class Quotes { kEscape, kKeep };
+
+void append_escaped(std::string& out, std::string_view bytes, const Character& character, Quotes quotes) {
+  const bool is_quote = character.code == '\'' || character.code == '\\';
+  if (is_quote && quotes == Quotes::kKeep) {
+    out += bytes;
+    return;
+  }
   switch (character.code) {
     case '\n':
       out += "\\n";
@@ -76,11 +83,21 @@ std::string Quote::operator()(std::string_view text) const {
   std::size_t at = 0;
   for (std::size_t shown = 0; shown < kQuotedCharacters && at < text.size(); ++shown) {
     const Character character = first_character(text.substr(at));
-    append_escaped(out, text.substr(at, character.size), character);
+    append_escaped(out, text.substr(at, character.size), character, Quotes::kEscape);
     at += character.size;
   }
   out += '\'';
   if (at < text.size()) out += "... (" + std::to_string(text.size()) + " bytes)";
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = first_character(text.substr(at));
+    append_escaped(out, text.substr(at, character.size), character, Quotes::kKeep);
+    at += character.size;
+  }
   return out;
 }
 

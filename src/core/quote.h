@@ -22,4 +22,8 @@ struct Quote {
 };
 inline constexpr Quote quoted;
 
+// The whole text on one line, without quotes and not cut: for lines that hold what handlers, files or other people said.
+// Escaped is what quoted() escapes, except quotes and backslashes.
+std::string printable(std::string_view text);
+
 }  // namespace bide::core

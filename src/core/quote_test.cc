@@ -49,6 +49,12 @@ TEST(Quote, ACharacterOfSeveralBytesIsNeverCutInTwo) {
   EXPECT_EQ(quoted(text), "'" + shown + "'... (210 bytes)");
 }
 
+TEST(Quote, PrintableTextIsWholeAndKeepsItsQuotes) {
+  EXPECT_EQ(printable("it's a\\b"), "it's a\\b");
+  EXPECT_EQ(printable("\x1b[31mred\nnext\xc2\x9b\xff"), "\\x1b[31mred\\nnext\\u{9b}\\xff");
+  EXPECT_EQ(printable(std::string(100, 'x')), std::string(100, 'x'));
+}
+
 RC_GTEST_PROP(QuoteProperty, AnyBytesBecomeOneShortPrintableLine, (const std::string& text)) {
   const std::string line = quoted(text);
   RC_ASSERT(line.size() <= kQuotedCharacters * 8 + 40);

@@ -9,11 +9,12 @@ namespace {
 
 // Without jitter.
 Milliseconds scheduled_wait(const RetryPolicy& policy, std::uint64_t n) {
-  if (policy.waits.empty()) return Milliseconds(0);
-  if (policy.shape != RetryPolicy::Shape::kExponential) {
-    return policy.waits[std::min<std::uint64_t>(n, policy.waits.size() - 1)];
+  if (policy.shape == RetryPolicy::Shape::kNone) return Milliseconds(0);
+  if (policy.shape == RetryPolicy::Shape::kFixed) return policy.wait;
+  if (policy.shape == RetryPolicy::Shape::kSteps) {
+    return policy.waits.empty() ? Milliseconds(0) : policy.waits[std::min<std::uint64_t>(n, policy.waits.size() - 1)];
   }
-  const Milliseconds base = policy.waits.front();
+  const Milliseconds base = policy.wait;
   if (base == Milliseconds(0)) return base;
   // Compared before it is made whole again: the power may be infinite.
   const double wait = static_cast<double>(base.count()) * std::pow(policy.factor, static_cast<double>(n));
@@ -26,14 +27,33 @@ std::string poison_text(std::uint64_t crashes, const std::string& error) {
   return error.empty() ? text : text + "; the last time: " + error;
 }
 
+// In [0, 1): the 53 bits that a double holds exactly.
+double share(std::uint64_t random) { return static_cast<double>(random >> 11) * 0x1p-53; }
+
+constexpr Milliseconds kFirstCrashWait{1'000};
+constexpr Milliseconds kLongestCrashWait{30'000};
+
 }  // namespace
 
 Milliseconds wait_before_retry(const RetryPolicy& policy, std::uint64_t n, std::uint64_t random) {
   const Milliseconds wait = scheduled_wait(policy, n);
-  // In [0, 1): the 53 bits that a double holds exactly.
-  const double share = static_cast<double>(random >> 11) * 0x1p-53;
-  const double longer = static_cast<double>(wait.count()) * policy.jitter * share;
+  const double longer = static_cast<double>(wait.count()) * policy.jitter * share(random);
   return wait + Milliseconds(static_cast<std::int64_t>(longer));
+}
+
+Milliseconds longest_wait_after_crash(std::uint64_t crashes) {
+  Milliseconds longest = kFirstCrashWait;
+  for (std::uint64_t n = 1; n < crashes && longest < kLongestCrashWait; ++n) longest *= 4;
+  return std::min(longest, kLongestCrashWait);
+}
+
+Milliseconds wait_after_crash(std::uint64_t crashes, std::uint64_t random) {
+  const Milliseconds longest = longest_wait_after_crash(crashes);
+  return Milliseconds(static_cast<std::int64_t>(static_cast<double>(longest.count() + 1) * share(random)));
+}
+
+bool is_last_chance(const AttemptCounts& counts, std::uint32_t max_crashes) {
+  return counts.crashed > 0 && std::uint64_t{counts.crashed} + 1 >= max_crashes;
 }
 
 Outcome decide_after_fault(const RetryPolicy& policy, const AttemptCounts& before, Fault fault, std::string error,
@@ -47,9 +67,12 @@ Outcome decide_after_fault(const RetryPolicy& policy, const AttemptCounts& befor
   }
   if (earlier + 1 >= policy.max_attempts) return Dead{DeadReason::kExhausted, fault, std::move(error)};
 
-  const bool job_may_be_well = fault == Fault::kLost || fault == Fault::kCrashed;
-  const Milliseconds after = job_may_be_well ? Milliseconds(0) : wait_before_retry(policy, earlier, random);
-  return RetryAt{.after = after, .fault = fault, .error = std::move(error)};
+  const auto wait = [&] {
+    if (fault == Fault::kLost) return Milliseconds(0);
+    if (fault == Fault::kCrashed) return wait_after_crash(std::uint64_t{before.crashed} + 1, random);
+    return wait_before_retry(policy, earlier, random);
+  };
+  return RetryAt{.after = wait(), .fault = fault, .error = std::move(error)};
 }
 
 }  // namespace bide::core

@@ -19,11 +19,21 @@ inline constexpr std::uint32_t kMaxCrashes = 3;
 // that. `policy` is valid.
 Milliseconds wait_before_retry(const RetryPolicy& policy, std::uint64_t n, std::uint64_t random);
 
+// After a crash nobody knows which of the jobs that ran in the process was to blame. A random wait, longer each time,
+// parts them, so that the one that kills does not have the same company again. `crashes` is from 1.
+Milliseconds longest_wait_after_crash(std::uint64_t crashes);
+Milliseconds wait_after_crash(std::uint64_t crashes, std::uint64_t random);
+
+// One more crash and it is poison. Two such jobs must not run in one process at the same time, as far as the broker can
+// see to it: the one that kills would take the other with it for good.
+bool is_last_chance(const AttemptCounts& counts, std::uint32_t max_crashes = kMaxCrashes);
+
 // RetryAt or Dead. `before` counts the earlier faults, without this one; `policy` is valid.
 //
 // - A crash that is the max_crashes-th: Dead as poison; the error says how often and keeps the text it was given.
 // - No attempt left, counting faults of every kind: Dead as exhausted.
-// - Lost or crashed: again at once, since the job itself may be well.
+// - Lost: again at once, since the job itself may be well.
+// - Crashed: likewise, but after a random wait; see above.
 // - Failed or timed out: again after the policy's wait, which grows with faults of every kind.
 Outcome decide_after_fault(const RetryPolicy& policy, const AttemptCounts& before, Fault fault, std::string error,
                            std::uint64_t random, std::uint32_t max_crashes = kMaxCrashes);

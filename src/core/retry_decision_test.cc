@@ -100,19 +100,42 @@ TEST(RetryDecision, NoneIsExhaustedAfterOneFaultOfAnyKind) {
   }
 }
 
-TEST(RetryDecision, LostAndCrashedAttemptsRunAgainAtOnceButUseUpTheBudget) {
+TEST(RetryDecision, LostAttemptsRunAgainAtOnceButUseUpTheBudget) {
   const RetryPolicy policy = RetryPolicy::fixed(30s, 3);
   EXPECT_EQ(retry_after(decide(policy, {}, Fault::kLost)), 0s);
-  EXPECT_EQ(retry_after(decide(policy, {}, Fault::kCrashed)), 0s);
   EXPECT_EQ(retry_after(decide(policy, {.lost = 1}, Fault::kLost)), 0s);
   const Dead last = dead(decide(policy, {.lost = 2}, Fault::kLost));
   EXPECT_EQ(last.reason, DeadReason::kExhausted);
   EXPECT_EQ(last.fault, Fault::kLost);
 }
 
+TEST(RetryDecision, CrashedAttemptsWaitForARandomTimeThatGrowsWithEachCrash) {
+  const RetryPolicy policy = RetryPolicy::fixed(30s, 100);
+  const auto wait = [&](std::uint32_t crashed, std::uint64_t random) {
+    return retry_after(decide_after_fault(policy, {.failed = 7, .crashed = crashed}, Fault::kCrashed, "", random, 100));
+  };
+  EXPECT_EQ(wait(0, 0), 0s);
+  EXPECT_EQ(wait(0, std::uint64_t{1} << 63), 500ms);
+  EXPECT_EQ(wait(0, kNoLuck), 1s);
+  EXPECT_EQ(wait(1, 0), 0s);
+  EXPECT_EQ(wait(1, kNoLuck), 4s);
+  EXPECT_EQ(wait(2, kNoLuck), 16s);
+  EXPECT_EQ(wait(3, kNoLuck), 30s);
+  EXPECT_EQ(wait(90, kNoLuck), 30s);
+}
+
+TEST(RetryDecision, TheLastChanceIsTheAttemptBeforeTheCrashThatWouldBePoison) {
+  EXPECT_FALSE(is_last_chance({}));
+  EXPECT_FALSE(is_last_chance({.failed = 5, .timed_out = 5, .lost = 5, .crashed = 1}));
+  EXPECT_TRUE(is_last_chance({.crashed = 2}));
+  EXPECT_TRUE(is_last_chance({.crashed = 1}, 2));
+  // Otherwise no two jobs could ever run together.
+  EXPECT_FALSE(is_last_chance({}, 1));
+}
+
 TEST(RetryDecision, AJobThatKilledItsWorkerThreeTimesIsPoison) {
   const RetryPolicy policy = RetryPolicy::fixed(30s, 100);
-  EXPECT_EQ(retry_after(decide(policy, {.crashed = 1}, Fault::kCrashed)), 0s);
+  EXPECT_LE(retry_after(decide(policy, {.crashed = 1}, Fault::kCrashed)), longest_wait_after_crash(2));
   const Dead poison = dead(decide(policy, {.crashed = 2}, Fault::kCrashed));
   EXPECT_EQ(poison.reason, DeadReason::kPoison);
   EXPECT_EQ(poison.fault, Fault::kCrashed);
@@ -132,7 +155,7 @@ TEST(RetryDecision, OtherFaultsAfterCrashesAreNotPoison) {
 TEST(RetryDecision, TheLimitOfCrashesCanBeChosen) {
   const RetryPolicy policy = RetryPolicy::fixed(30s, 100);
   EXPECT_EQ(dead(decide_after_fault(policy, {}, Fault::kCrashed, "", 0, 1)).error, "killed its worker 1 time");
-  EXPECT_EQ(retry_after(decide_after_fault(policy, {.crashed = 8}, Fault::kCrashed, "", 0, 10)), 0s);
+  EXPECT_TRUE(std::holds_alternative<RetryAt>(decide_after_fault(policy, {.crashed = 8}, Fault::kCrashed, "", 0, 10)));
 }
 
 TEST(RetryDecision, AbsurdCountsNeverGiveAFreshBudget) {

@@ -16,7 +16,7 @@ RetryPolicy RetryPolicy::exponential(std::chrono::milliseconds base, double fact
   policy.max_attempts = max_attempts;
   policy.factor = factor;
   policy.cap = cap;
-  policy.waits = {base};
+  policy.wait = base;
   return policy;
 }
 
@@ -32,7 +32,7 @@ RetryPolicy RetryPolicy::fixed(std::chrono::milliseconds wait, std::uint32_t max
   RetryPolicy policy;
   policy.shape = Shape::kFixed;
   policy.max_attempts = max_attempts;
-  policy.waits = {wait};
+  policy.wait = wait;
   return policy;
 }
 
@@ -40,14 +40,14 @@ RetryPolicy RetryPolicy::none() {
   RetryPolicy policy;
   policy.shape = Shape::kNone;
   policy.max_attempts = 1;
-  policy.waits.clear();
   return policy;
 }
 
 std::string RetryPolicy::to_string() const {
   if (shape == Shape::kNone) return "none";
   std::string text = shape == Shape::kExponential ? "exponential(" : shape == Shape::kSteps ? "steps(" : "fixed(";
-  for (const std::chrono::milliseconds wait : waits) text += format_duration(wait) + ",";
+  if (shape != Shape::kSteps) text += format_duration(wait) + ",";
+  for (const std::chrono::milliseconds step : waits) text += format_duration(step) + ",";
   if (shape == Shape::kExponential) text += format_number(factor) + "," + format_duration(cap) + ",";
   if (shape != Shape::kSteps || max_attempts != waits.size() + 1) text += "x" + std::to_string(max_attempts) + ",";
   if (jitter != 0) text += "jitter=" + format_number(jitter) + ",";

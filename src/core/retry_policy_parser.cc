@@ -116,7 +116,7 @@ Status Parser::read_waits(RetryPolicy& policy) const {
       if (parts_.empty())
         return refusal("the wait is missing; write it in brackets, such as fixed(30s) or fixed(30s,x5)");
       if (parts_.size() > 1) return too_many("fixed(wait,xATTEMPTS), such as fixed(30s,x5)");
-      return read_wait(parts_[0], "the wait", policy.waits.at(0));
+      return read_wait(parts_[0], "the wait", policy.wait);
     case Shape::kSteps:
       for (const std::string_view part : parts_) {
         std::chrono::milliseconds wait{};
@@ -130,7 +130,7 @@ Status Parser::read_waits(RetryPolicy& policy) const {
       if (parts_.size() > 3)
         return too_many("exponential(base,factor,cap,xATTEMPTS), such as exponential(1s,2,1h,x25)");
       Status status;
-      if (!parts_.empty()) status = read_wait(parts_[0], "the base", policy.waits.at(0));
+      if (!parts_.empty()) status = read_wait(parts_[0], "the base", policy.wait);
       if (status && parts_.size() > 1) status = read_number(parts_[1], "the factor", policy.factor);
       if (status && parts_.size() > 2) status = read_wait(parts_[2], "the cap", policy.cap);
       return status;

@@ -48,7 +48,7 @@ Status owner(const RecordView& view, JobId& id, RecordView& inner) {
 }  // namespace
 
 bool Compactor::over_budget() const {
-  return journal_.disk_bytes() + beside_ > 2 * state_.live_bytes().total() + segment_bytes_;
+  return journal_.disk_bytes() + beside_ > (busy_ ? 4 : 2) * state_.live_bytes().total() + segment_bytes_;
 }
 
 bool Compactor::seal_if_mostly_garbage() {

@@ -1,5 +1,6 @@
 // Compactor: moves what is still needed out of segments that are mostly garbage, a little at a time, and deletes
-// segments that nobody needs. It keeps the journal within twice its live bytes and one segment.
+// segments that nobody needs. It keeps the journal within twice its live bytes and one segment; while the store is busy,
+// within four times.
 //
 // A segment may be deleted when nothing in it is needed and a snapshot lies behind it: recovery begins there.
 
@@ -24,6 +25,7 @@ class Compactor {
 
   // Too much garbage: there is work to do.
   bool over_budget() const;
+  void set_busy(bool busy) { busy_ = busy; }
   // The garbage is in segments of which nothing is needed, and only a newer snapshot can free them.
   bool wants_snapshot(journal::Address snapshot_at) const;
   // Everything is in the segment being written to, and most of that is garbage: it is sealed by the next sync.
@@ -39,6 +41,7 @@ class Compactor {
   State& state_;
   const std::uint64_t segment_bytes_;
   const std::uint64_t beside_;
+  bool busy_ = false;
   std::optional<journal::Segment> victim_;
   journal::Address cursor_ = 0;
 };

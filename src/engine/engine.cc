@@ -17,6 +17,11 @@ constexpr std::int64_t kQuietUs = 10'000;
 constexpr std::uint64_t kStepsBetweenTidying = 64;
 constexpr std::uint64_t kStepsBetweenPieces = 4;
 
+// A commit smaller than this is synced sooner by the engine's own thread than by another.
+constexpr std::size_t kWorthAThread = 16 << 10;
+// With so much collected, the step before it is waited for.
+constexpr std::size_t kMostCollected = 4 << 20;
+
 constexpr int kExitIoError = 74;
 
 void exit_on_failure(const Error& error) {
@@ -26,16 +31,18 @@ void exit_on_failure(const Error& error) {
 
 class EngineSubscription : public Subscription {
  public:
-  EngineSubscription(std::shared_ptr<Inbox> inbox, std::uint32_t number, std::thread::id engine_thread)
-      : inbox_(std::move(inbox)), number_(number), engine_thread_(engine_thread) {}
+  EngineSubscription(std::shared_ptr<Inbox> inbox, std::uint32_t number, std::thread::id engine_thread,
+                     std::shared_ptr<std::atomic<bool>> ended)
+      : inbox_(std::move(inbox)), number_(number), engine_thread_(engine_thread), ended_(std::move(ended)) {}
 
   ~EngineSubscription() override {
+    *ended_ = true;
     const auto end = [this](Completion<void> done) {
       Request request{[number = number_](Ledger& ledger) { ledger.unsubscribe(number); },
                       [done](const Status& status) { done(status); }};
       if (!inbox_->post(std::move(request))) done({});
     };
-    // In the engine's own thread it cannot wait for itself; then nothing else is delivered anyway until it returns.
+    // In the engine's own thread it cannot wait for itself, nor need it.
     if (std::this_thread::get_id() == engine_thread_) {
       end([](const Status&) {});
     } else {
@@ -51,6 +58,7 @@ class EngineSubscription : public Subscription {
   const std::shared_ptr<Inbox> inbox_;
   const std::uint32_t number_;
   const std::thread::id engine_thread_;
+  const std::shared_ptr<std::atomic<bool>> ended_;
 };
 
 Status check(const SubscribeOptions& options) {
@@ -84,6 +92,7 @@ Engine::Engine(EngineOptions options, std::unique_ptr<platform::Random> random, 
       virtual_time_(options_.clock != &platform::real_clock()),
       open_report_(ledger->open_report()),
       ledger_(std::move(ledger)),
+      syncer_([inbox = inbox_] { inbox->wake(); }),
       thread_([this] { run(); }) {}
 
 Engine::~Engine() {
@@ -113,61 +122,115 @@ void Engine::run() {
   bool open = true;
   while (open) {
     open = inbox_->take(requests, time_to_sleep());
-    if (failure_) {
-      for (Request& request : requests) {
-        if (request.finish) request.finish(*failure_);
-      }
-    } else {
-      step(requests);
-    }
+    turn(requests);
     requests.clear();
   }
-  while (!failure_ && ledger_->has_tasks()) step(requests);
-  if (!failure_) ledger_->tell({});
+  while (!failure_ && (ledger_->has_tasks() || syncing_)) turn(requests);
   ledger_->abandon(failure_.value_or(Error{ErrorCode::kUnavailable, "the engine was closed"}));
   ledger_.reset();
 }
 
-void Engine::step(std::vector<Request>& requests) {
-  ++steps_;
-  Status committed = ledger_->begin();
-  if (committed) {
-    for (Request& request : requests) {
-      if (request.run) request.run(*ledger_);
-    }
-    committed = ledger_->commit();
-  }
-  if (!committed) fail(committed.error());
-  for (Request& request : requests) {
-    if (request.finish) request.finish(committed);
-  }
-  ledger_->tell(committed);
-  if (!committed) return;
-
-  auto deliveries = ledger_->grant();
-  if (!deliveries) {
-    fail(deliveries.error());
-    return;
-  }
-  for (Delivery& delivery : *deliveries) delivery.sink(std::move(delivery.leases));
-  {
+void Engine::turn(std::vector<Request>& requests) {
+  const bool busy = !requests.empty();
+  Status went_well = failure_ ? Status(*failure_) : Status();
+  // A new segment can only begin between batches, and some requests want the disk for themselves.
+  const bool alone = std::any_of(requests.begin(), requests.end(), [](const Request& request) { return request.alone; });
+  if (went_well && syncing_ && (alone || ledger_->journal().segment_full())) went_well = finish_sync();
+  if (went_well) went_well = collect(requests);
+  const bool full = ledger_->journal().batch_bytes() > kMostCollected;
+  if (went_well && syncing_ && (syncer_.is_done() || full || inbox_->is_closed())) went_well = finish_sync();
+  if (went_well && !syncing_) went_well = commit();
+  if (went_well && synced_) tell(*std::exchange(synced_, std::nullopt), {});
+  if (went_well && !syncing_) tell(std::exchange(collected_, {}), {});
+  if (went_well) {
     std::lock_guard lock(mutex_);
     pressure_ = ledger_->pressure();
   }
 
   const std::int64_t now_us = options_.clock->now().elapsed_us;
-  const bool busy = !requests.empty() || !deliveries->empty();
   if (busy) busy_until_us_ = now_us + kQuietUs;
   const bool quiet = now_us >= busy_until_us_ || virtual_time_;
-  if (quiet || steps_ % (more_to_tidy_ ? kStepsBetweenPieces : kStepsBetweenTidying) == 0) {
-    auto more = ledger_->tidy();
-    if (!more) {
-      fail(more.error());
-      return;
-    }
-    more_to_tidy_ = *more;
-    if (!more_to_tidy_) busy_until_us_ = 0;
+  if (went_well && (quiet || steps_ % (more_to_tidy_ ? kStepsBetweenPieces : kStepsBetweenTidying) == 0)) {
+    went_well = tidy(!quiet);
   }
+  if (went_well) return;
+
+  if (!failure_) fail(went_well.error());
+  if (synced_) tell(*std::exchange(synced_, std::nullopt), {});
+  if (syncing_) {
+    (void)ledger_->end_sync(syncer_.wait());
+    tell(*std::exchange(syncing_, std::nullopt), went_well);
+  }
+  tell(std::exchange(collected_, {}), went_well);
+  for (Request& request : requests) {
+    if (request.finish) request.finish(went_well);
+  }
+}
+
+// Applies what was asked for, and what has come due. The requests are moved from.
+Status Engine::collect(std::vector<Request>& requests) {
+  if (Status begun = ledger_->begin(); !begun) return begun;
+  for (Request& request : requests) {
+    if (request.run) request.run(*ledger_);
+  }
+  collected_.requests.insert(collected_.requests.end(), std::make_move_iterator(requests.begin()),
+                             std::make_move_iterator(requests.end()));
+  requests.clear();
+  auto deliveries = ledger_->grant();
+  if (!deliveries) return deliveries.error();
+  if (!deliveries->empty()) busy_until_us_ = options_.clock->now().elapsed_us + kQuietUs;
+  for (Delivery& delivery : *deliveries) collected_.deliveries.push_back(std::move(delivery));
+  for (auto& callback : ledger_->take_callbacks()) collected_.callbacks.push_back(std::move(callback));
+  return {};
+}
+
+// Writes what was collected. What is large and must be synced is handed to the syncer; what is small is quicker alone.
+Status Engine::commit() {
+  ++steps_;
+  const std::size_t bytes = ledger_->journal().batch_bytes();
+  if (bytes < kWorthAThread || !ledger_->needs_sync() || options_.disk != &platform::real_disk()) {
+    return ledger_->commit();
+  }
+  if (Status written = ledger_->write(); !written) return written;
+  syncer_.start(ledger_->begin_sync());
+  syncing_ = std::exchange(collected_, {});
+  return {};
+}
+
+Status Engine::finish_sync() {
+  Status synced = ledger_->end_sync(syncer_.wait());
+  Step step = *std::exchange(syncing_, std::nullopt);
+  if (synced) {
+    synced_ = std::move(step);
+  } else {
+    tell(std::move(step), synced);
+  }
+  return synced;
+}
+
+// Leases first: whoever is told that its subscription has ended gets no more.
+void Engine::tell(Step step, const Status& committed) {
+  if (committed) {
+    for (Delivery& delivery : step.deliveries) delivery.sink(std::move(delivery.leases));
+  }
+  for (Request& request : step.requests) {
+    if (request.finish) request.finish(committed);
+  }
+  for (const auto& callback : step.callbacks) callback(committed);
+}
+
+Status Engine::tidy(bool busy) {
+  if (syncing_) {
+    // What has been collected since then stays where it is: housekeeping may not come between.
+    if (!ledger_->journal().batch_empty()) return {};
+    if (Status synced = finish_sync(); !synced) return synced;
+    tell(*std::exchange(synced_, std::nullopt), {});
+  }
+  auto more = ledger_->tidy(busy);
+  if (!more) return more.error();
+  more_to_tidy_ = *more;
+  if (!more_to_tidy_ && !busy) busy_until_us_ = 0;
+  return {};
 }
 
 void Engine::fail(const Error& error) {
@@ -182,6 +245,7 @@ void Engine::fail(const Error& error) {
 
 std::optional<std::chrono::microseconds> Engine::time_to_sleep() const {
   if (failure_) return std::nullopt;
+  if (syncing_) return std::nullopt;  // The syncer wakes us.
   if (more_to_tidy_) return std::chrono::microseconds(0);
   std::optional<std::int64_t> wake = ledger_->next_wake_us();
   const std::int64_t now_us = options_.clock->now().elapsed_us;
@@ -205,7 +269,13 @@ void Engine::catch_up() {
 void Engine::tidy_up() {
   for (bool more = true; more;) {
     const auto answer = wait<bool>([this](auto done) {
-      submit<bool>(std::move(done), [](Ledger& ledger) -> Result<bool> { return ledger.tidy(); });
+      auto result = std::make_shared<Result<bool>>(false);
+      Request request{[result](Ledger& ledger) { *result = ledger.tidy(); },
+                      [result, done](const Status& committed) {
+                        done(committed ? std::move(*result) : Result<bool>(committed.error()));
+                      }};
+      request.alone = true;
+      if (!inbox_->post(std::move(request))) done(false);
     });
     more = answer && *answer;
   }
@@ -235,12 +305,23 @@ void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueu
 Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options, LeaseSink sink) {
   if (Status checked = check(options); !checked) return checked.error();
   const std::uint32_t number = ++last_subscription_;
-  Request request{[number, options = std::move(options), sink = std::move(sink)](Ledger& ledger) {
-                    ledger.subscribe(number, options, sink);
+  // Leases that were given while the subscription was being ended go back.
+  auto ended = std::make_shared<std::atomic<bool>>(false);
+  LeaseSink deliver = [ended, inbox = inbox_, sink = std::move(sink)](std::vector<Lease> leases) {
+    if (!*ended) {
+      sink(std::move(leases));
+      return;
+    }
+    std::vector<LeaseRef> back;
+    for (const Lease& lease : leases) back.push_back({lease.job.id, lease.token});
+    inbox->post({[back = std::move(back)](Ledger& ledger) { (void)ledger.end_leases(back, WorkerEnd::kStopped); }, nullptr});
+  };
+  Request request{[number, options = std::move(options), deliver = std::move(deliver)](Ledger& ledger) {
+                    ledger.subscribe(number, options, deliver);
                   },
                   nullptr};
   if (!inbox_->post(std::move(request))) return Error{ErrorCode::kUnavailable, "the engine is closed"};
-  return std::unique_ptr<Subscription>(new EngineSubscription(inbox_, number, thread_.get_id()));
+  return std::unique_ptr<Subscription>(new EngineSubscription(inbox_, number, thread_.get_id(), std::move(ended)));
 }
 
 void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {

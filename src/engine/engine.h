@@ -1,5 +1,6 @@
 // Engine: the embedded broker. One thread owns a Ledger and feeds it: it takes all requests that have come, applies
-// them, writes once, syncs once, and completes them all.
+// them, writes once, syncs once, and completes them all. While a large step is being synced, by a thread of its own, the
+// next one is collected and applied.
 //
 //   auto engine = bide::engine::Engine::open({.directory = "./data"});
 
@@ -15,6 +16,7 @@
 #include "engine/inbox.h"
 #include "engine/ledger.h"
 #include "engine/options.h"
+#include "engine/syncer.h"
 
 namespace bide::engine {
 
@@ -67,9 +69,21 @@ class Engine : public Broker, public Inspector {
   Engine(EngineOptions options, std::unique_ptr<platform::Random> random, std::unique_ptr<Ledger> ledger);
   template <class T, class Run>
   void submit(Completion<T> done, Run run, std::uint64_t bytes = 0);
+  // A step of the ledger: what has been applied, and whom to tell when it is durable.
+  struct Step {
+    std::vector<Request> requests;
+    std::vector<Delivery> deliveries;
+    Ledger::Callbacks callbacks;
+  };
+
   void run();
-  void step(std::vector<Request>& requests);
+  void turn(std::vector<Request>& requests);
+  Status collect(std::vector<Request>& requests);
+  Status commit();
+  Status finish_sync();
+  void tell(Step step, const Status& committed);
   void fail(const Error& error);
+  Status tidy(bool busy);
   std::optional<std::chrono::microseconds> time_to_sleep() const;
 
   EngineOptions options_;
@@ -85,10 +99,14 @@ class Engine : public Broker, public Inspector {
   // Of the engine's thread.
   std::unique_ptr<Ledger> ledger_;
   std::optional<Error> failure_;
+  Step collected_;               // Applied, not written.
+  std::optional<Step> syncing_;  // Written, and being synced.
+  std::optional<Step> synced_;   // Durable, to be told.
   std::int64_t busy_until_us_ = 0;  // Housekeeping waits until then for a quiet moment.
   bool more_to_tidy_ = false;
   std::uint64_t steps_ = 0;
 
+  Syncer syncer_;
   std::thread thread_;
 };
 

@@ -36,6 +36,14 @@ void IdIndex::prefetch(const JobId& id) const {
   if (!t.places.empty()) __builtin_prefetch(&t.places[home(t, h)]);
 }
 
+void IdIndex::prefetch_entry(const JobId& id) const {
+  const std::uint64_t h = hash(id);
+  const Table& t = table(h);
+  if (t.places.empty()) return;
+  const Place place = t.places[home(t, h)];
+  if (holds_slot(place)) __builtin_prefetch(&slab_[slot_of(place)]);
+}
+
 void IdIndex::insert(Slot slot) {
   const std::uint64_t h = hash(slab_[slot].id);
   Table& t = table(h);

@@ -19,6 +19,7 @@ class Ledger;
 struct Request {
   std::function<void(Ledger&)> run;            // In the engine's thread, within a step. Empty: nothing.
   std::function<void(const Status&)> finish;   // After that step's commit, or with the error that prevented it.
+  bool alone = false;                          // Not while a sync is under way.
 };
 
 class Inbox {
@@ -42,12 +43,22 @@ class Inbox {
     return bytes_;
   }
 
+  // Whoever waits in take() stops waiting, now or the next time.
+  void wake() {
+    {
+      std::lock_guard lock(mutex_);
+      woken_ = true;
+      if (!waiting_) return;
+    }
+    arrived_.notify_one();
+  }
+
   // Everything there is, waiting for something at most so long (nothing: for ever). False: closed and empty.
   bool take(std::vector<Request>& into, std::optional<std::chrono::microseconds> at_most) {
     std::unique_lock lock(mutex_);
-    if (requests_.empty() && !closed_ && (!at_most || at_most->count() > 0)) {
+    if (requests_.empty() && !closed_ && !woken_ && (!at_most || at_most->count() > 0)) {
       waiting_ = true;
-      const auto something = [this] { return !requests_.empty() || closed_; };
+      const auto something = [this] { return !requests_.empty() || closed_ || woken_; };
       if (at_most) {
         arrived_.wait_for(lock, *at_most, something);
       } else {
@@ -57,7 +68,13 @@ class Inbox {
     }
     into.swap(requests_);
     bytes_ = 0;
+    woken_ = false;
     return !(closed_ && into.empty());
+  }
+
+  bool is_closed() const {
+    std::lock_guard lock(mutex_);
+    return closed_;
   }
 
   void close() {
@@ -74,6 +91,7 @@ class Inbox {
   std::vector<Request> requests_;
   std::uint64_t bytes_ = 0;
   bool waiting_ = false;
+  bool woken_ = false;
   bool closed_ = false;
 };
 

@@ -22,6 +22,7 @@ struct Running {
   std::uint16_t worker = 0;
   bool outlives_process = false;
   bool cancel_requested = false;
+  bool last_chance = false;  // See core/retry_decision.h.
 };
 
 class LeaseTable {

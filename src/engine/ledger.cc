@@ -16,7 +16,11 @@ constexpr std::int64_t kClockStepUs = 100'000;
 // Leases are checked at most so often: nobody minds one that runs out a little late.
 constexpr std::int64_t kLeaseCheckMs = 20;
 constexpr std::int64_t kReserveRetryMs = 1000;
+// So long, or up to twice as long, a job waits for its turn that may not run beside another; see core/retry_decision.h.
+constexpr std::int64_t kTurnMs = 1000;
 constexpr std::size_t kTidyBytes = 512 * 1024;
+// More leases than this wait for the next step, so that none takes long.
+constexpr std::size_t kGrantsAStep = 4096;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 std::string journal_directory(const std::string& directory) { return directory + "/journal"; }
@@ -129,6 +133,10 @@ Status Ledger::charge_crashes() {
       running.lease_ms = 15'000;
       running.deadline_ms = elapsed_us_ / 1000 + running.lease_ms;
       lease_check_ms_ = std::min(lease_check_ms_, running.deadline_ms);
+      if (state_[running.slot].attempts >= options_.max_crashes) {
+        const auto past = load_past(running.slot);
+        running.last_chance = past && core::is_last_chance(past->counts, options_.max_crashes);
+      }
     } else {
       crashed.push_back(running.slot);
     }
@@ -262,27 +270,31 @@ Status Ledger::forget_old() {
 }
 
 Status Ledger::commit() {
-  if (!journal_->batch_empty()) {
-    if (Status written = journal_->write(); !written) {
-      failed_ = true;
-      return written;
-    }
-    tidy_wanted_ = true;
-  }
-  if (needs_sync_) {
-    if (Status synced = journal_->sync(); !synced) {
-      failed_ = true;
-      return synced;
-    }
-    needs_sync_ = false;
-  }
-  return {};
+  if (Status written = write(); !written) return written;
+  if (!needs_sync_) return {};
+  needs_sync_ = false;
+  Status synced = journal_->sync();
+  if (!synced) failed_ = true;
+  return synced;
 }
 
-void Ledger::tell(const Status& committed) {
-  std::vector<std::function<void(const Status&)>> callbacks;
-  callbacks.swap(after_commit_);
-  for (const auto& callback : callbacks) callback(committed);
+Status Ledger::write() {
+  if (journal_->batch_empty()) return {};
+  tidy_wanted_ = true;
+  Status written = journal_->write();
+  if (!written) failed_ = true;
+  return written;
+}
+
+std::function<Status()> Ledger::begin_sync() {
+  needs_sync_ = false;
+  return journal_->begin_sync();
+}
+
+Status Ledger::end_sync(const Status& outcome) {
+  Status synced = journal_->end_sync(outcome);
+  if (!synced) failed_ = true;
+  return synced;
 }
 
 void Ledger::abandon(const Error& error) {
@@ -294,27 +306,33 @@ void Ledger::abandon(const Error& error) {
 
 Result<std::vector<Delivery>> Ledger::grant() {
   std::vector<Delivery> deliveries;
+  more_to_grant_ = false;
   if (subscriptions_.empty()) return deliveries;
   // In rounds, so that subscribers of one queue share it; whose turn it is to be first goes around.
   auto at = subscriptions_.upper_bound(grant_first_);
   if (at == subscriptions_.end()) at = subscriptions_.begin();
   grant_first_ = at->first;
   std::size_t idle = 0;
-  for (std::size_t granted = 0; idle < subscriptions_.size() && granted < 4096;) {
+  std::size_t granted = 0;
+  while (idle < subscriptions_.size() && granted < kGrantsAStep) {
     auto some = grant_some(at->first, at->second, deliveries);
     if (!some) return some.error();
     granted += *some;
     idle = *some == 0 ? idle + 1 : 0;
     if (++at == subscriptions_.end()) at = subscriptions_.begin();
   }
+  more_to_grant_ = granted >= kGrantsAStep;
   std::erase_if(deliveries, [](const Delivery& delivery) { return delivery.leases.empty(); });
-  if (journal_->batch_empty()) return deliveries;
-  // Not synced: the count must survive the process, and the next sync takes it along.
-  if (Status written = journal_->write(); !written) {
-    failed_ = true;
-    return written.error();
-  }
   return deliveries;
+}
+
+bool Ledger::runs_last_chance(std::uint32_t subscription, bool outlives_process) const {
+  const std::vector<Running>& all = state_.leases().places();
+  return std::any_of(all.begin(), all.end(), [&](const Running& running) {
+    if (running.slot == kNoSlot || !running.last_chance || running.outlives_process != outlives_process) return false;
+    // Everything in this process ends with it. A worker elsewhere that has outlived the last owner may be anybody.
+    return !outlives_process || running.subscription == subscription || running.subscription == 0;
+  });
 }
 
 Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries) {
@@ -329,9 +347,13 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     delivery = std::prev(deliveries.end());
   }
   std::vector<Lease>& leases = delivery->leases;
+  if (leases.empty()) leases.reserve(std::min<std::size_t>(static_cast<std::size_t>(subscriber.room()), kGrantsAStep));
   const std::size_t before = leases.size();
   std::vector<Slot> slots;
-  std::size_t expired = 0;
+  slots.reserve(static_cast<std::size_t>(most));
+  record.grants.reserve(static_cast<std::size_t>(most));
+  std::size_t passed_over = 0;
+  std::optional<bool> last_chance_runs;
   for (int n = 0; n < most;) {
     SubscribedQueue* from = subscriber.next_queue(state_.queues());
     if (from == nullptr) break;
@@ -340,18 +362,14 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     const Slot slot = state_.take_ready(from->queue);
     platform::require(slot != kNoSlot, "a queue counts ready jobs that it does not have");
     const Entry& entry = state_[slot];
-    Job* warm = entry.attempts == 0 ? warm_.find(slot, entry.id) : nullptr;
-    if (warm != nullptr) {
-      leases.push_back({.job = std::move(*warm)});
-      warm_.drop(slot);
-    } else {
+    Lease& lease = leases.emplace_back();
+    if (entry.attempts != 0 || !warm_.take(slot, entry.id, lease.job)) {
       auto loaded = load(slot);
       if (!loaded) return loaded.error();
-      leases.push_back({.job = std::move(loaded->job),
-                        .counts = loaded->past.counts,
-                        .history = std::move(loaded->past.history)});
+      lease.job = std::move(loaded->job);
+      lease.counts = loaded->past.counts;
+      lease.history = std::move(loaded->past.history);
     }
-    Lease& lease = leases.back();
     lease.due = Time(Milliseconds(entry.due()));
     if (lease.job.expires && lease.job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
       journal::Changed died{.id = entry.id,
@@ -364,9 +382,29 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
       if (Status changed = change(std::move(died)); !changed) return changed.error();
       finished(lease.job.id);
       needs_sync_ = true;
-      ++expired;
+      ++passed_over;
       leases.pop_back();
       continue;
+    }
+    if (core::is_last_chance(lease.counts, options_.max_crashes)) {
+      if (!last_chance_runs) last_chance_runs = runs_last_chance(id, subscriber.outlives_process);
+      if (*last_chance_runs) {
+        const std::int64_t wait_ms = kTurnMs + static_cast<std::int64_t>(random_.next() % kTurnMs);
+        journal::Changed later{.id = entry.id,
+                               .cause = journal::ChangeCause::kRescheduled,
+                               .at_ms = now_ms(),
+                               .due_ms = (now_us_ + 999) / 1000 + wait_ms,
+                               .dead = {},
+                               .attempts = static_cast<std::uint32_t>(entry.attempts),
+                               .unique_key = {},
+                               .past = {lease.counts, std::move(lease.history),
+                                        "its worker died before; jobs like that run one at a time"}};
+        if (Status changed = change(std::move(later)); !changed) return changed.error();
+        ++passed_over;
+        leases.pop_back();
+        continue;
+      }
+      last_chance_runs = true;
     }
     ++n;
     lease.token = ++last_token_;
@@ -374,7 +412,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     record.grants.push_back({entry.id, lease.token});
     slots.push_back(slot);
   }
-  if (slots.empty()) return expired;
+  if (slots.empty()) return passed_over;
   append(*journal_, record);
   if (Status applied = state_.apply(record, slots); !applied) return applied.error();
   const std::int64_t elapsed_ms = elapsed_us_ / 1000;
@@ -384,13 +422,15 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     running.lease_ms = subscriber.lease_ms;
     running.deadline_ms = elapsed_ms + subscriber.lease_ms;
     running.limit_ms = elapsed_ms + leases[before + i].job.time_limit.count();
+    running.last_chance = core::is_last_chance(leases[before + i].counts, options_.max_crashes);
     lease_check_ms_ = std::min(lease_check_ms_, std::min(running.deadline_ms, running.limit_ms));
   }
   subscriber.unsettled += static_cast<int>(slots.size());
-  return slots.size() + expired;
+  return slots.size() + passed_over;
 }
 
-Result<bool> Ledger::tidy() {
+Result<bool> Ledger::tidy(bool busy) {
+  compactor_->set_busy(busy);
   if (!reserve_there_ && elapsed_us_ / 1000 >= reserve_retry_ms_) {
     reserve_retry_ms_ = elapsed_us_ / 1000 + kReserveRetryMs;
     (void)keep_reserve();
@@ -450,12 +490,12 @@ Result<bool> Ledger::tidy() {
     failed_ = true;
     return more.error();
   }
-  tidy_wanted_ = false;
+  tidy_wanted_ = busy;
   return false;
 }
 
 std::optional<std::int64_t> Ledger::next_wake_us() const {
-  if (!tasks_.empty() || needs_sync_ || !after_commit_.empty()) return elapsed_us_;
+  if (!tasks_.empty() || needs_sync_ || more_to_grant_ || !after_commit_.empty()) return elapsed_us_;
   std::int64_t wake = kNever;
   if (const auto due = state_.next_due()) wake = std::min(wake, *due * 1000 - clock_offset_us_);
   if (state_.leases().size() != 0) wake = std::min(wake, lease_check_ms_ * 1000);

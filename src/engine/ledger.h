@@ -1,8 +1,8 @@
 // Ledger: the engine without its thread. It checks requests against the state, writes down what follows from them, and
 // gives out leases. Deterministic: time, disk and randomness come in from outside, so a simulation runs this very code.
 //
-// One step is: begin(), any number of requests, commit(), then what they answered may be told; then grant(), and what
-// it returns may be delivered. The caller is one thread.
+// One step is: begin(), any number of requests, grant(), commit(); then what they answered may be told, and the leases
+// that grant() gave may be delivered. The caller is one thread.
 
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "bide/inspector.h"
@@ -67,12 +68,20 @@ class Ledger {
   // --- One step.
   // Looks at the clock: jobs become ready, leases run out, old results are forgotten.
   Status begin();
+  // Leases for whoever has credit, to be delivered after the commit. Leases alone are written and not synced: the count
+  // of attempts must survive the process, and the next sync takes it along.
+  Result<std::vector<Delivery>> grant();
   // Everything since begin() is durable when it succeeds. After an error the ledger is of no more use.
   Status commit();
-  // Leases for whoever has credit. Written down, not synced, when it returns.
-  Result<std::vector<Delivery>> grant();
-  // A bounded piece of housekeeping. True: there is more to do.
-  Result<bool> tidy();
+  // commit() in pieces, for a caller who lets another thread wait for the disk: write(), and then, if it needs_sync(),
+  // what begin_sync() gives, and its answer to end_sync(). Steps may go on meanwhile, up to their own commit; what they
+  // answer is durable no sooner than what came before. tidy() and everything else waits.
+  Status write();
+  bool needs_sync() const { return needs_sync_; }
+  std::function<Status()> begin_sync();
+  Status end_sync(const Status& outcome);
+  // A bounded piece of housekeeping; while the store is busy only what cannot wait. True: there is more to do.
+  Result<bool> tidy(bool busy = false);
   // Elapsed microseconds at which begin() has something to do again; nothing: only a request can change anything.
   std::optional<std::int64_t> next_wake_us() const;
 
@@ -107,8 +116,9 @@ class Ledger {
   const journal::Journal& journal() const { return *journal_; }
   const DuplicateStarts& duplicate_starts() const { return duplicate_starts_; }
   std::int64_t now_ms() const { return now_us_ / 1000; }
-  // Runs the callbacks whose commit has happened. With an error they are told that instead.
-  void tell(const Status& committed);
+  // What is to be called after the commit of this step, with its outcome.
+  using Callbacks = std::vector<std::function<void(const Status&)>>;
+  Callbacks take_callbacks() { return std::exchange(after_commit_, {}); }
   bool has_tasks() const { return !tasks_.empty(); }
   // There will be no more steps: whoever still waits for an answer is told this instead.
   void abandon(const Error& error);
@@ -154,6 +164,8 @@ class Ledger {
   Status follow_clock();
   Result<std::size_t> grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries);
   Status append_done(Slot slot, Done& done);
+  // Of the process behind the subscription, as far as we can tell processes apart.
+  bool runs_last_chance(std::uint32_t subscription, bool outlives_process) const;
 
   EngineOptions options_;
   platform::Disk& disk_;
@@ -181,6 +193,7 @@ class Ledger {
 
   std::uint64_t last_token_ = 0;
   bool needs_sync_ = false;
+  bool more_to_grant_ = false;
   bool reserve_there_ = false;
   bool disk_full_ = false;
   std::int64_t reserve_retry_ms_ = 0;
@@ -189,7 +202,7 @@ class Ledger {
   OpenReport open_report_;
   DuplicateStarts duplicate_starts_;
   std::deque<Task> tasks_;
-  std::vector<std::function<void(const Status&)>> after_commit_;
+  Callbacks after_commit_;
   std::unordered_map<JobId, std::vector<Completion<JobInfo>>> watchers_;
 };
 

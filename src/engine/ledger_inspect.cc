@@ -50,7 +50,7 @@ Result<Ledger::Loaded> Ledger::load(Slot slot) {
   if (!view) return view.error();
   journal::Accepted record;
   if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-  Loaded loaded{std::move(record.job), std::move(record.past)};
+  Loaded loaded{std::move(record.job), std::move(record.how.past)};
   if (!entry.has_details()) return loaded;
   auto past = load_past(slot);
   if (!past) return past.error();
@@ -74,7 +74,7 @@ Result<journal::Past> Ledger::load_past(Slot slot) {
   if (!view) return view.error();
   journal::Accepted record;
   if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-  return std::move(record.past);
+  return std::move(record.how.past);
 }
 
 Result<JobInfo> Ledger::describe(Slot slot) {
@@ -248,6 +248,11 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
   }
   listing->filter = std::move(filter);
   const auto run = [this, listing, done]() -> Result<bool> {
+    // A record that cannot be read spoils this page, not the store.
+    const auto give_up = [&](const Error& error) {
+      after_commit_.push_back([done, error](const Status&) { done(error); });
+      return true;
+    };
     const Slot end = std::min<Slot>(state_.slots(), listing->cursor + kSlotsAPiece);
     for (; listing->cursor < end; ++listing->cursor) {
       const Entry& entry = state_[listing->cursor];
@@ -255,7 +260,7 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
       if (!listing->filter.error.empty()) {
         if (entry.entry_state() == EntryState::kDone) continue;
         const auto past = load_past(listing->cursor);
-        if (!past) return past.error();
+        if (!past) return give_up(past.error());
         if (past->history.empty() || past->history.back().text.find(listing->filter.error) == std::string::npos) continue;
       }
       listing->best.push_back(listing->place_of(entry));
@@ -270,7 +275,7 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
       const Slot slot = state_.find(place.id);
       if (slot == kNoSlot) continue;
       auto info = describe(slot);
-      if (!info) return info.error();
+      if (!info) return give_up(info.error());
       page.jobs.push_back(std::move(*info));
     }
     if (more) page.next = to_cursor(listing->best.back());
@@ -360,7 +365,7 @@ Result<Explanation> Ledger::explain(const JobId& id) {
   if (!info) return info.error();
   const auto number = static_cast<std::uint16_t>(entry.queue);
   const std::string queue = "queue " + core::quoted(state_.queues().names()[number]);
-  const auto span = [](std::int64_t ms) { return core::format_duration(Milliseconds(std::max<std::int64_t>(0, ms))); };
+  const auto span = [](std::int64_t ms) { return core::rough_duration(Milliseconds(ms)); };
   const std::string last_error = info->history.empty() ? "" : "; the last error was " + core::quoted(info->history.back().text);
   switch (info->state) {
     case JobState::kDone:

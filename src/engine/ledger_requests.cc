@@ -69,15 +69,15 @@ void add_fault(journal::Past& past, std::uint32_t attempt, std::int64_t at_ms, F
   past.note.clear();
 }
 
-journal::AcceptedBrief brief(const journal::Accepted& record) {
-  return {.id = record.job.id,
-          .kind = record.job.kind,
-          .queue = record.job.queue,
-          .unique_key = record.job.unique_key,
+journal::AcceptedBrief brief(const Job& job, const journal::Acceptance& record) {
+  return {.id = job.id,
+          .kind = job.kind,
+          .queue = job.queue,
+          .unique_key = job.unique_key,
           .due_ms = record.due_ms,
           .due_is_wall = record.due_is_wall,
-          .has_expiry = record.job.expires.has_value(),
-          .priority = record.job.priority,
+          .has_expiry = job.expires.has_value(),
+          .priority = job.priority,
           .attempts = record.attempts,
           .crashed = record.past.counts.crashed,
           .token = record.token};
@@ -91,9 +91,11 @@ std::vector<Result<Enqueued>> Ledger::enqueue(std::vector<Job> jobs) {
   // Each id has a place of its own in a large table: have the next ones on their way.
   constexpr std::size_t kAhead = 8;
   std::size_t given = 0;
+  std::vector<bool> is_ours(jobs.size());  // An id that was made just now is nobody else's.
   const auto give_id = [&] {
     if (given == jobs.size()) return;
-    Job& next = jobs[given++];
+    Job& next = jobs[given];
+    is_ours[given++] = next.id.is_nil();
     if (next.id.is_nil()) next.id = ids_.next(now_ms(), random_.next());
     state_.prefetch(next.id);
   };
@@ -103,7 +105,7 @@ std::vector<Result<Enqueued>> Ledger::enqueue(std::vector<Job> jobs) {
     Job& job = jobs[i];
     if (Status valid = core::validate(job, Time(Milliseconds(now_ms()))); !valid) {
       results.push_back(valid.error());
-    } else if (state_.find(job.id) != kNoSlot) {
+    } else if (!is_ours[i] && state_.find(job.id) != kNoSlot) {
       results.push_back(Enqueued{job.id, true});
     } else if (Status admitted = admit(job); !admitted) {
       results.push_back(admitted.error());
@@ -140,7 +142,7 @@ bool Ledger::has_names_left(const Job& job, std::size_t wanted) const {
 // Of a job that was admitted. Its content is moved from.
 JobId Ledger::accept(Job& job) {
   if (job.id.is_nil()) job.id = ids_.next(now_ms(), random_.next());
-  journal::Accepted record;
+  journal::Acceptance record;
   record.accepted_ms = now_ms();
   record.due_is_wall = job.due.has_value();
   if (job.due) {
@@ -154,12 +156,11 @@ JobId Ledger::accept(Job& job) {
     // A delay is counted from this very moment, not from the millisecond it lies in.
     record.due_ms = job.delay.count() == 0 ? now_ms() : (now_us_ + 999) / 1000 + job.delay.count();
   }
-  record.job = std::move(job);
-  const journal::RecordRef at = append(*journal_, record);
-  const auto slot = state_.apply(brief(record), at, kNoSlot);
+  const journal::RecordRef at = append(*journal_, job, record);
+  const auto slot = state_.apply(brief(job, record), at, kNoSlot);
   require(slot.has_value(), "an accepted job must fit the state");
-  const JobId id = record.job.id;
-  if (record.due_ms <= now_ms()) warm_.keep(*slot, std::move(record.job));
+  const JobId id = job.id;
+  if (record.due_ms <= now_ms()) warm_.keep(*slot, std::move(job));
   return id;
 }
 
@@ -212,7 +213,8 @@ std::vector<Status> Ledger::settle(std::vector<Settlement> settlements) {
   statuses.reserve(settlements.size());
   constexpr std::size_t kAhead = 8;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
-    if (i + kAhead < settlements.size()) state_.prefetch(settlements[i + kAhead].lease.id);
+    if (i + 2 * kAhead < settlements.size()) state_.prefetch(settlements[i + 2 * kAhead].lease.id);
+    if (i + kAhead < settlements.size()) state_.prefetch_entry(settlements[i + kAhead].lease.id);
     statuses.push_back(settle_one(settlements[i]));
   }
   needs_sync_ = true;
@@ -352,15 +354,14 @@ Status Ledger::end_attempt(Slot slot, const Outcome& outcome, EndedBy by) {
   release_credit(slot);
   if (replaces_body) {
     loaded.job.body = *again->body;
-    journal::Accepted record{.job = std::move(loaded.job),
-                             .due_ms = due_ms,
-                             .accepted_ms = now_ms(),
-                             .due_is_wall = false,
-                             .past = std::move(loaded.past),
-                             .attempts = static_cast<std::uint32_t>(entry.attempts),
-                             .token = token};
-    const journal::RecordRef at = append(*journal_, record);
-    const auto applied = state_.apply(brief(record), at, slot);
+    const journal::Acceptance record{.due_ms = due_ms,
+                                     .accepted_ms = now_ms(),
+                                     .due_is_wall = false,
+                                     .past = std::move(loaded.past),
+                                     .attempts = static_cast<std::uint32_t>(entry.attempts),
+                                     .token = token};
+    const journal::RecordRef at = append(*journal_, loaded.job, record);
+    const auto applied = state_.apply(brief(loaded.job, record), at, slot);
     return applied ? Status() : applied.error();
   }
   journal::Changed record{.id = entry.id,

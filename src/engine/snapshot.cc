@@ -37,7 +37,7 @@ std::uint64_t block_checksum(std::uint8_t type, std::string_view payload, std::u
 
 Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
   return Error{ErrorCode::kDamaged, path + ", offset " + std::to_string(offset) + ": " + what +
-                                        "; run `bide store check`, or restore a backup"};
+                                        "; `bide store check` says more, `bide store repair` keeps what can be read"};
 }
 
 void encode_meta(Encoder& out, const State& state, Address at) {

@@ -13,7 +13,8 @@ using platform::require;
 namespace {
 
 Error misfit(const char* record, const JobId& id, const char* why) {
-  return Error{ErrorCode::kDamaged, std::string("the journal says ") + record + " of job " + id.to_string() + ", " + why};
+  return Error{ErrorCode::kDamaged, std::string("the journal says ") + record + " of job " + id.to_string() + ", " + why +
+                                        "; `bide store check` says more, `bide store repair` keeps what can be read"};
 }
 
 }  // namespace

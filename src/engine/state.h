@@ -77,6 +77,7 @@ class State {
   // Looking.
   Slot find(const JobId& id) const { return ids_.find(id); }
   void prefetch(const JobId& id) const { ids_.prefetch(id); }
+  void prefetch_entry(const JobId& id) const { ids_.prefetch_entry(id); }
   const Entry& operator[](Slot slot) const { return slab_[slot]; }
   Slot slots() const { return slab_.size(); }
   std::uint64_t jobs() const { return ids_.size(); }

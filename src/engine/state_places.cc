@@ -164,7 +164,12 @@ void State::forget_done(std::int64_t before_ms) {
       drop_zombie(slot);
       continue;
     }
-    if (slab_[slot].due() >= before_ms && done_count_ <= done_limit_) return;
+    if (slab_[slot].due() >= before_ms && done_count_ <= done_limit_) {
+      // It has not been looked at for long, nor has the one behind it: have them at hand when their turn comes.
+      ids_.prefetch(slab_[slot].id);
+      if (slab_[slot].next != kNoSlot) __builtin_prefetch(&slab_[slab_[slot].next]);
+      return;
+    }
     done_.pop_front(slab_);
     Entry& entry = touch(slot);
     --done_count_;

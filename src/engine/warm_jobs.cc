@@ -1,5 +1,7 @@
 #include "engine/warm_jobs.h"
 
+#include <utility>
+
 namespace bide::engine {
 
 std::uint64_t WarmJobs::cost(const Job& job) {
@@ -8,45 +10,29 @@ std::uint64_t WarmJobs::cost(const Job& job) {
   return bytes;
 }
 
-WarmJobs::Place* WarmJobs::place_of(Slot slot) {
-  for (std::size_t i = home(slot); places_[i].slot != kNoSlot; i = (i + 1) & (places_.size() - 1)) {
-    if (places_[i].slot == slot) return &places_[i];
-  }
-  return nullptr;
+std::uint32_t* WarmJobs::place_of(Slot slot) {
+  const std::size_t page = slot >> kPageBits;
+  if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
+  std::uint32_t& place = pages_[page]->places[slot & ((1u << kPageBits) - 1)];
+  return place == kNone ? nullptr : &place;
 }
 
-void WarmJobs::erase(Place* place) {
-  bytes_ -= place->bytes;
-  const Job gone = std::move(jobs_[place->job]);
-  free_.push_back(place->job);
-  --used_;
-  const std::size_t mask = places_.size() - 1;
-  auto hole = static_cast<std::size_t>(place - places_.data());
-  for (std::size_t i = (hole + 1) & mask; places_[i].slot != kNoSlot; i = (i + 1) & mask) {
-    if (((i - home(places_[i].slot)) & mask) >= ((i - hole) & mask)) {
-      places_[hole] = places_[i];
-      hole = i;
-    }
-  }
-  places_[hole] = Place{};
-}
-
-void WarmJobs::grow() {
-  std::vector<Place> old(places_.size() * 2);
-  old.swap(places_);
-  for (const Place& place : old) {
-    if (place.slot == kNoSlot) continue;
-    std::size_t i = home(place.slot);
-    while (places_[i].slot != kNoSlot) i = (i + 1) & (places_.size() - 1);
-    places_[i] = place;
-  }
+void WarmJobs::release(Slot slot, std::uint32_t* place, std::uint64_t bytes) {
+  bytes_ -= bytes;
+  free_.push_back(*place);
+  *place = kNone;
+  std::unique_ptr<Page>& page = pages_[slot >> kPageBits];
+  if (--page->used == 0) spare_ = std::move(page);
 }
 
 void WarmJobs::keep(Slot slot, Job&& job) {
   const std::uint64_t bytes = cost(job);
   if (bytes_ + bytes > most_bytes_) return;
   drop(slot);
-  if ((used_ + 1) * 3 > places_.size() * 2) grow();
+  const std::size_t number = slot >> kPageBits;
+  if (number >= pages_.size()) pages_.resize(number + 1);
+  std::unique_ptr<Page>& page = pages_[number];
+  if (page == nullptr) page = spare_ != nullptr ? std::move(spare_) : std::make_unique<Page>();
   std::uint32_t at = 0;
   if (free_.empty()) {
     at = static_cast<std::uint32_t>(jobs_.size());
@@ -57,22 +43,29 @@ void WarmJobs::keep(Slot slot, Job&& job) {
     jobs_[at] = std::move(job);
   }
   bytes_ += bytes;
-  std::size_t i = home(slot);
-  while (places_[i].slot != kNoSlot) i = (i + 1) & (places_.size() - 1);
-  places_[i] = {slot, at, bytes};
-  ++used_;
+  page->places[slot & ((1u << kPageBits) - 1)] = at;
+  ++page->used;
 }
 
 void WarmJobs::drop(Slot slot) {
-  if (Place* place = place_of(slot); place != nullptr) erase(place);
+  std::uint32_t* place = place_of(slot);
+  if (place == nullptr) return;
+  const Job gone = std::move(jobs_[*place]);
+  release(slot, place, cost(gone));
 }
 
-Job* WarmJobs::find(Slot slot, const JobId& id) {
-  const Place* place = place_of(slot);
-  if (place == nullptr) return nullptr;
-  // The slot may have been given to another job since: then this is a leftover.
-  Job& job = jobs_[place->job];
-  return job.id == id ? &job : nullptr;
+bool WarmJobs::take(Slot slot, const JobId& id, Job& into) {
+  std::uint32_t* place = place_of(slot);
+  if (place == nullptr) return false;
+  Job& job = jobs_[*place];
+  if (job.id != id) {
+    drop(slot);  // The slot was given to another job since: this is a leftover.
+    return false;
+  }
+  const std::uint64_t bytes = cost(job);
+  into = std::move(job);
+  release(slot, place, bytes);
+  return true;
 }
 
 }  // namespace bide::engine

@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <utility>
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "bide/job.h"
@@ -19,28 +21,30 @@ class WarmJobs {
   void keep(Slot slot, Job&& job);
   // The job of this slot will not be taken.
   void drop(Slot slot);
-  // Null when the slot's job is not there. The caller may move from it, and drops it then.
-  Job* find(Slot slot, const JobId& id);
+  // False when the slot's job is not there.
+  bool take(Slot slot, const JobId& id, Job& into);
 
  private:
-  // From slot to place, by linear probing. An empty place has kNoSlot.
-  struct Place {
-    Slot slot = kNoSlot;
-    std::uint32_t job = 0;
-    std::uint64_t bytes = 0;
+  static constexpr unsigned kPageBits = 10;
+  static constexpr std::uint32_t kNone = 0xffff'ffff;
+
+  // Where the jobs of neighbouring slots are, in jobs_. Slots are given out one after another and used again soon, so
+  // few pages hold all that is warm.
+  struct Page {
+    Page() { places.fill(kNone); }
+    std::array<std::uint32_t, 1u << kPageBits> places;
+    std::uint32_t used = 0;
   };
 
   static std::uint64_t cost(const Job& job);
-  std::size_t home(Slot slot) const { return (slot * 0x9e37'79b9u) & (places_.size() - 1); }
-  Place* place_of(Slot slot);
-  void erase(Place* place);
-  void grow();
+  std::uint32_t* place_of(Slot slot);  // Null when there is no job.
+  void release(Slot slot, std::uint32_t* place, std::uint64_t bytes);
 
   const std::uint64_t most_bytes_;
   std::uint64_t bytes_ = 0;
-  std::vector<Place> places_ = std::vector<Place>(64);
-  std::size_t used_ = 0;
-  std::vector<Job> jobs_;            // Those that are free have been moved from.
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::unique_ptr<Page> spare_;      // An empty one, so that a page is not made and dropped over and over.
+  std::deque<Job> jobs_;             // Those that are free have been moved from.
   std::vector<std::uint32_t> free_;  // Places in jobs_.
 };
 

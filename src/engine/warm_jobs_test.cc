@@ -12,31 +12,36 @@ Job job_with(std::uint8_t number, std::size_t body_bytes = 10) {
   return job;
 }
 
-TEST(WarmJobs, KeepsAJobUntilItIsDropped) {
+TEST(WarmJobs, KeepsAJobUntilItIsTakenOrDropped) {
   WarmJobs warm(1 << 20);
+  Job job;
   warm.keep(1, job_with(1));
-  ASSERT_NE(warm.find(1, job_with(1).id), nullptr);
-  EXPECT_EQ(warm.find(1, job_with(1).id)->body.size(), 10u);
+  ASSERT_TRUE(warm.take(1, job_with(1).id, job));
+  EXPECT_EQ(job.body.size(), 10u);
+  EXPECT_FALSE(warm.take(1, job_with(1).id, job));
+  warm.keep(1, job_with(1));
   warm.drop(1);
-  EXPECT_EQ(warm.find(1, job_with(1).id), nullptr);
+  EXPECT_FALSE(warm.take(1, job_with(1).id, job));
 }
 
 TEST(WarmJobs, ALeftoverOfAnEarlierJobInTheSameSlotIsNotFound) {
   WarmJobs warm(1 << 20);
+  Job job;
   warm.keep(1, job_with(1));
-  EXPECT_EQ(warm.find(1, job_with(2).id), nullptr);
+  EXPECT_FALSE(warm.take(1, job_with(2).id, job));
 }
 
 TEST(WarmJobs, WhenItIsFullTheOldestStay) {
   WarmJobs warm(20'000);
+  Job job;
   warm.keep(1, job_with(1, 8000));
   warm.keep(2, job_with(2, 8000));
   warm.keep(3, job_with(3, 8000));
-  EXPECT_NE(warm.find(1, job_with(1).id), nullptr);
-  EXPECT_EQ(warm.find(3, job_with(3).id), nullptr);
+  EXPECT_FALSE(warm.take(3, job_with(3).id, job));
   warm.drop(2);
   warm.keep(4, job_with(4, 8000));
-  EXPECT_NE(warm.find(4, job_with(4).id), nullptr);
+  EXPECT_TRUE(warm.take(4, job_with(4).id, job));
+  EXPECT_TRUE(warm.take(1, job_with(1).id, job));
 }
 
 TEST(WarmJobs, FindsEveryJobWhileManyComeAndGo) {
@@ -45,10 +50,11 @@ TEST(WarmJobs, FindsEveryJobWhileManyComeAndGo) {
     warm.keep(slot, job_with(static_cast<std::uint8_t>(slot)));
     if (slot >= 100) warm.drop(slot - 100);
   }
+  Job job;
   for (Slot slot = 19'900; slot < 20'000; ++slot) {
-    EXPECT_NE(warm.find(slot, job_with(static_cast<std::uint8_t>(slot)).id), nullptr);
+    EXPECT_TRUE(warm.take(slot, job_with(static_cast<std::uint8_t>(slot)).id, job));
   }
-  EXPECT_EQ(warm.find(100, job_with(100).id), nullptr);
+  EXPECT_FALSE(warm.take(100, job_with(100).id, job));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ std::string read_pid(int descriptor) {
 Error directory_busy(const std::string& directory, const std::string& pid) {
   const std::string owner = pid.empty() ? "another process" : "process " + pid;
   return Error{ErrorCode::kBusy,
-               "data directory " + directory + " is in use by " + owner + ": stop it, or use its server"};
+               "data directory " + directory + " is in use by " + owner + ": stop it first"};
 }
 
 Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) {

@@ -15,7 +15,7 @@ namespace bide::platform {
 
 inline constexpr char kLockFileName[] = "lock";
 
-// "data directory /x is in use by process 1234: stop it, or use its server". An empty pid is one not yet written.
+// "data directory /x is in use by process 1234: stop it first". An empty pid is one not yet written.
 Error directory_busy(const std::string& directory, const std::string& pid);
 
 // kBusy; kNotFound when there is no such directory; kPermissionDenied when it cannot be written to.

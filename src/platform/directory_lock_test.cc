@@ -20,7 +20,7 @@ class DirectoryLockTest : public ::testing::Test {
  protected:
   std::string busy_with(pid_t pid) const {
     return "data directory " + folder_.path() + " is in use by process " + std::to_string(pid) +
-           ": stop it, or use its server";
+           ": stop it first";
   }
 
   support::TemporaryDirectory folder_;
@@ -74,7 +74,7 @@ TEST_F(DirectoryLockTest, AnOwnerThatHasNotWrittenItsPidYetIsAnotherProcess) {
   ASSERT_TRUE(lock);
   std::filesystem::resize_file(folder_.path() + "/lock", 0);
   EXPECT_EQ(real_disk().lock(folder_.path()).error().message,
-            "data directory " + folder_.path() + " is in use by another process: stop it, or use its server");
+            "data directory " + folder_.path() + " is in use by another process: stop it first");
 }
 
 TEST_F(DirectoryLockTest, TheDirectoryMustExist) {

@@ -1,8 +1,12 @@
 #include "conformance/broker_conformance.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <stdexcept>
+
+#include "core/retry_decision.h"
+#include <thread>
 
 namespace bide::conformance {
 namespace {
@@ -57,12 +61,35 @@ class Summary : public testing::EmptyTestEventListener {
 }  // namespace
 
 void BrokerConformance::SetUp() {
+  if (!GetParam().missing.empty()) GTEST_SKIP() << GetParam().missing;
   subject_ = GetParam().make();
   ASSERT_NE(subject_, nullptr) << "no subject could be made";
 }
 
 Milliseconds BrokerConformance::nearly(Milliseconds wait) {
   return subject_->has_virtual_time() ? wait - Milliseconds(1) : wait / 2;
+}
+
+void BrokerConformance::expect_nothing_before(Time due, Consumer& consumer, std::size_t already) {
+  if (!subject_->has_virtual_time()) {
+    // The judge is the time of arrival: the test itself may be late in looking.
+    advance(std::max(due - now(), Milliseconds(0)));
+    EXPECT_EQ(consumer.leases().count_before(due), already);
+    return;
+  }
+  advance(due - now() - Milliseconds(1));
+  barrier();
+  EXPECT_EQ(consumer.leases().count(), already);
+  advance(Milliseconds(1));
+}
+
+bool BrokerConformance::eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 void BrokerConformance::barrier() {
@@ -72,6 +99,7 @@ void BrokerConformance::barrier() {
     const Lease marker = lease_one(kBarrierQueue);
     if (Status status = settle_one(marker); !status) throw std::runtime_error("barrier: " + status.error().message);
   }
+  if (!subject_->has_virtual_time()) advance(subject_->beat() / 4);
 }
 
 void BrokerConformance::restart(Restart how) {
@@ -81,6 +109,11 @@ void BrokerConformance::restart(Restart how) {
     subject_->crash_and_reopen();
     advance(subject_->crash_notice());
   }
+}
+
+void BrokerConformance::let_crashed_jobs_return(std::uint64_t crashes) {
+  // Where time is real, whoever wants the lease waits for it.
+  if (subject_->has_virtual_time()) advance(core::longest_wait_after_crash(crashes));
 }
 
 Job BrokerConformance::make_job(std::string kind, std::string queue) {

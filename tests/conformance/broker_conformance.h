@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -64,13 +65,22 @@ class BrokerConformance : public testing::TestWithParam<SubjectParam> {
   // So near to the end of a wait as can be told apart from it; and what is left then.
   Milliseconds nearly(Milliseconds wait);
   Milliseconds rest(Milliseconds wait) { return wait - nearly(wait); }
+  // Time goes on until then. Before it no lease may arrive beyond those that have been expected already.
+  void expect_nothing_before(Time due, Consumer& consumer, std::size_t already = 0);
   // Nobody minds when the end of a lease is noticed a little late; it is never early.
   Milliseconds grace() { return subject_->beat() / 4; }
+  // How much earlier than its arrival here a lease may have begun, where time does not stand still.
+  Milliseconds on_its_way() { return subject_->has_virtual_time() ? Milliseconds(0) : subject_->beat() / 2; }
+  // True as soon as it holds; false when patience ran out.
+  [[nodiscard]] static bool eventually(const std::function<bool()>& holds);
   void advance(Milliseconds by) { subject_->advance(by); }
   Time now() { return subject_->now(); }
-  // The broker has worked past this point: what it was going to deliver by now, it has.
+  // The broker has worked past this point: what it was going to deliver by now, it has. Where time is real, that is very
+  // likely and not certain: so it may show that something came too early or twice, not that everything came.
   void barrier();
   void restart(Restart how);
+  // What ran when the broker crashed for the n-th time may run again: it waits for a random time.
+  void let_crashed_jobs_return(std::uint64_t crashes = 1);
 
   // ---- Jobs.
   static Job make_job(std::string kind = "work", std::string queue = "default");

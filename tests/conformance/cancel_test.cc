@@ -14,8 +14,8 @@ TEST_P(BrokerConformance, CancelledScheduledJobNeverRuns) {
   advance(beats(3));
   barrier();
   EXPECT_EQ(consumer.leases().count(), 0u);
-  EXPECT_TRUE(refused(cancel_one(id), ErrorCode::kNotFound));
   if (can().inspect) {
+    EXPECT_TRUE(refused(cancel_one(id), ErrorCode::kNotFound));
     EXPECT_TRUE(refused(try_find(id), ErrorCode::kNotFound));
   }
 }
@@ -38,9 +38,12 @@ TEST_P(BrokerConformance, CancelAnswersForEachJobInOrder) {
       [&](auto done) { inspector().cancel({make_id(), ready, ready}, std::move(done)); });
   ASSERT_TRUE(succeeded(statuses));
   ASSERT_EQ(statuses->size(), 3u);
-  EXPECT_TRUE(refused((*statuses)[0], ErrorCode::kNotFound));
   EXPECT_TRUE(succeeded((*statuses)[1]));
-  EXPECT_TRUE(refused((*statuses)[2], ErrorCode::kNotFound));
+  // A broker that cannot look for a job takes the word of whoever names it.
+  if (can().inspect) {
+    EXPECT_TRUE(refused((*statuses)[0], ErrorCode::kNotFound));
+    EXPECT_TRUE(refused((*statuses)[2], ErrorCode::kNotFound));
+  }
 }
 
 TEST_P(BrokerConformance, RunningJobIsToldToStopAtItsNextExtend) {

@@ -24,10 +24,7 @@ TEST_P(BrokerConformance, DelayedJobIsNeverEarly) {
   job.delay = beats(3);
   const Time accepted = now();
   enqueue_one(job);
-  advance(nearly(job.delay));
-  barrier();
-  EXPECT_EQ(consumer.leases().count(), 0u);
-  advance(rest(job.delay));
+  expect_nothing_before(accepted + job.delay, consumer);
   const Lease lease = consumer.leases().take();
   EXPECT_GE(consumer.leases().arrivals().front().at, accepted + job.delay);
   EXPECT_GE(lease.due, accepted + job.delay);
@@ -38,10 +35,7 @@ TEST_P(BrokerConformance, JobWithADueTimeIsNeverEarly) {
   Job job = make_job();
   job.due = now() + beats(3);
   enqueue_one(job);
-  advance(nearly(beats(3)));
-  barrier();
-  EXPECT_EQ(consumer.leases().count(), 0u);
-  advance(rest(beats(3)));
+  expect_nothing_before(*job.due, consumer);
   EXPECT_EQ(consumer.leases().take().due, *job.due);
   EXPECT_GE(consumer.leases().arrivals().front().at, *job.due);
 }
@@ -64,16 +58,19 @@ TEST_P(BrokerConformance, EachMillisecondBringsItsOwnJobs) {
 }
 
 TEST_P(BrokerConformance, JobsThatBecomeDueTogetherArriveInTheOrderOfTheirDueTimes) {
+  // Where the order is not kept to the millisecond, they lie so far apart that the way of a single one does not matter.
+  const int count = can().due_order ? 100 : 10;
+  const Milliseconds apart = can().due_order ? Milliseconds(3) : beats(1) / 2;
   Consumer consumer = subscribe({.credit = 200});
   std::vector<Job> jobs;
-  for (int i = 0; i < 100; ++i) {
-    const int delay = (i * 37) % 100;  // Every number below 100 once.
-    jobs.push_back(make_job(std::to_string(delay)));
-    jobs.back().delay = beats(1) + Milliseconds(delay * 3);
+  for (int i = 0; i < count; ++i) {
+    const int place = (i * 37) % count;  // Every number below it once.
+    jobs.push_back(make_job(std::to_string(place)));
+    jobs.back().delay = beats(1) + place * apart;
   }
   enqueue_all(jobs);
-  advance(beats(2));
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(consumer.leases().take().job.kind, std::to_string(i));
+  advance(beats(1) + count * apart);
+  for (int i = 0; i < count; ++i) EXPECT_EQ(consumer.leases().take().job.kind, std::to_string(i));
 }
 
 TEST_P(BrokerConformance, LongDelaysAreKeptToTheMillisecond) {

@@ -142,6 +142,16 @@ bool ModelBroker::comes_before(const Entry& a, const Entry& b) const {
   return std::tuple(left, due_of(a), a.sequence) < std::tuple(right, due_of(b), b.sequence);
 }
 
+// Another job that one more crash would make poison runs where this one would.
+bool ModelBroker::must_wait(const Entry& entry, const Subscriber& subscriber) const {
+  if (!core::is_last_chance(entry.info.counts) || has(ModelFault::kLastChancesTogether)) return false;
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& item) {
+    const Entry& other = item.second;
+    return other.info.state == JobState::kRunning && core::is_last_chance(other.info.counts) &&
+           other.outlives_process == subscriber.options.outlives_process;
+  });
+}
+
 ModelBroker::Entry* ModelBroker::choose(Subscriber& subscriber) {
   auto& queues = subscriber.options.queues;
   Entry* best = nullptr;
@@ -151,6 +161,7 @@ ModelBroker::Entry* ModelBroker::choose(Subscriber& subscriber) {
     Entry* first = nullptr;
     for (auto& [id, entry] : jobs_) {
       if (entry.info.state != JobState::kReady || entry.info.job.queue != queues[i].name) continue;
+      if (must_wait(entry, subscriber)) continue;
       if (first == nullptr || comes_before(entry, *first)) first = &entry;
     }
     if (first == nullptr || paused_.contains(queues[i].name)) continue;

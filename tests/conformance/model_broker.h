@@ -55,6 +55,7 @@ enum class ModelFault {
   kBatchFailsWhole,
   kWeightsIgnored,
   kHeadersSorted,
+  kLastChancesTogether,
   kLast,
 };
 std::string_view to_string(ModelFault fault);
@@ -130,6 +131,7 @@ class ModelBroker : public Broker, public Inspector {
   void remove(JobId id);
   void tick();
   void grant();
+  bool must_wait(const Entry& entry, const Subscriber& subscriber) const;
   Entry* choose(Subscriber& subscriber);
   // Runs `change` under the lock, then whatever it set off outside of it.
   template <class Change>

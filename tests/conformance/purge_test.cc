@@ -18,7 +18,8 @@ TEST_P(BrokerConformance, PurgeRemovesScheduledAndReadyJobsAndNothingElse) {
 
   const auto purged = purge("default");
   ASSERT_TRUE(succeeded(purged));
-  EXPECT_EQ(*purged, 7u);
+  // A broker that cannot look for the scheduled ones counts them when they come.
+  EXPECT_EQ(*purged, can().inspect ? 7u : 3u);
   Consumer consumer = subscribe();
   advance(beats(2));
   barrier();

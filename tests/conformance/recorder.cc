@@ -73,4 +73,10 @@ std::size_t Recorder::count() const {
   return shared_->arrivals.size();
 }
 
+std::size_t Recorder::count_before(Time limit) const {
+  std::size_t count = 0;
+  for (const Arrival& arrival : arrivals()) count += arrival.at < limit ? 1 : 0;
+  return count;
+}
+
 }  // namespace bide::conformance

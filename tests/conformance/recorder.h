@@ -42,6 +42,7 @@ class Recorder {
   std::vector<Arrival> arrivals() const;
   std::vector<JobId> ids() const;  // In the order of arrival.
   std::size_t count() const;
+  std::size_t count_before(Time limit) const;
 
  private:
   struct Shared;

@@ -6,6 +6,7 @@ namespace bide::conformance {
 
 TEST_P(BrokerConformance, ScheduledJobCanBeMadeDueEarlier) {
   BIDE_NEEDS(reschedule);
+  BIDE_NEEDS(hasten);
   Job job = make_job();
   job.delay = std::chrono::hours(1);
   const JobId id = enqueue_one(job);
@@ -15,16 +16,14 @@ TEST_P(BrokerConformance, ScheduledJobCanBeMadeDueEarlier) {
     EXPECT_EQ(find(id).due, due);
   }
   Consumer consumer = subscribe();
-  advance(nearly(beats(3)));
-  barrier();
-  EXPECT_EQ(consumer.leases().count(), 0u);
-  advance(rest(beats(3)));
+  expect_nothing_before(due, consumer);
   EXPECT_EQ(consumer.leases().take().due, due);
   EXPECT_GE(consumer.leases().arrivals().front().at, due);
 }
 
 TEST_P(BrokerConformance, ScheduledJobCanBeMadeDueAtOnce) {
   BIDE_NEEDS(reschedule);
+  BIDE_NEEDS(hasten);
   Job job = make_job();
   job.delay = std::chrono::hours(1);
   const JobId id = enqueue_one(job);
@@ -40,10 +39,7 @@ TEST_P(BrokerConformance, ScheduledJobCanBeMadeDueLater) {
   const Time due = now() + beats(5);
   ASSERT_TRUE(succeeded(reschedule_one(id, due)));
   Consumer consumer = subscribe();
-  advance(beats(3));
-  barrier();
-  EXPECT_EQ(consumer.leases().count(), 0u);
-  advance(beats(2));
+  expect_nothing_before(due, consumer);
   EXPECT_EQ(consumer.leases().take().job.id, id);
   EXPECT_GE(consumer.leases().arrivals().front().at, due);
   barrier();
@@ -68,6 +64,7 @@ TEST_P(BrokerConformance, ReadyJobCanBePutOff) {
 
 TEST_P(BrokerConformance, WaitForTheNextAttemptCanBeCutShort) {
   BIDE_NEEDS(reschedule);
+  BIDE_NEEDS(hasten);
   const JobId id = enqueue_one();
   ASSERT_TRUE(succeeded(settle_one(lease_one(), RetryAt{.after = std::chrono::hours(1), .error = "down"})));
   ASSERT_TRUE(succeeded(reschedule_one(id, now())));
@@ -87,10 +84,12 @@ TEST_P(BrokerConformance, RunningDeadDoneAndUnknownJobsAreNotRescheduled) {
   if (can().results) {
     EXPECT_TRUE(refused(reschedule_one(lease.job.id, now() + beats(1)), ErrorCode::kWrongState)) << "done";
   }
-  if (can().dead_set) {
+  if (can().dead_set && can().inspect) {
     EXPECT_TRUE(refused(reschedule_one(make_dead(), now() + beats(1)), ErrorCode::kWrongState)) << "dead";
   }
-  EXPECT_TRUE(refused(reschedule_one(make_id(), now() + beats(1)), ErrorCode::kNotFound));
+  if (can().inspect) {
+    EXPECT_TRUE(refused(reschedule_one(make_id(), now() + beats(1)), ErrorCode::kNotFound));
+  }
 }
 
 }  // namespace bide::conformance

@@ -43,6 +43,8 @@ class Subject {
   virtual Milliseconds beat() { return Milliseconds(has_virtual_time() ? 1000 : 400); }
   // False where a crash may also take what was written down but not confirmed to anybody, such as attempts begun.
   virtual bool crash_keeps_attempts() { return true; }
+  // False where the broker does not choose who gets which job: then only a random wait parts what crashed together.
+  virtual bool parts_last_chances() { return has_virtual_time(); }
   // How long after a crash leases of the dead process may still count as held.
   virtual Milliseconds crash_notice() { return Milliseconds(0); }
   // How long done jobs are remembered, where a test can wait for the end of it.
@@ -54,6 +56,7 @@ using SubjectFactory = std::function<std::unique_ptr<Subject>()>;
 struct SubjectParam {
   std::string name;
   SubjectFactory make;
+  std::string missing = {};  // What this machine lacks for it, if anything: then it is skipped.
 
   static std::string name_of(const testing::TestParamInfo<SubjectParam>& info) { return info.param.name; }
   friend void PrintTo(const SubjectParam& param, std::ostream* out) { *out << param.name; }

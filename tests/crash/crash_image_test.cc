@@ -119,10 +119,10 @@ class CrashImages : public ::testing::Test {
       } else {
         cancel_or_replay();
       }
-      ASSERT_TRUE(ledger_->commit());
-      confirm();
       const auto deliveries = ledger_->grant();
       ASSERT_TRUE(deliveries);
+      ASSERT_TRUE(ledger_->commit());
+      confirm();
       for (const Delivery& delivery : *deliveries) {
         for (const Lease& lease : delivery.leases) leases_.push_back({lease.job.id, lease.token});
       }

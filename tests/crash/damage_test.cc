@@ -63,10 +63,10 @@ class StoreDamage : public ::testing::Test {
       if (round == 10) {
         ASSERT_TRUE(ledger_->pause("other", true));
       }
-      ASSERT_TRUE(ledger_->commit());
-      acknowledged_[id] = ledger_->journal().written();
       const auto deliveries = ledger_->grant();
       ASSERT_TRUE(deliveries);
+      ASSERT_TRUE(ledger_->commit());
+      acknowledged_[id] = ledger_->journal().written();
       for (const Delivery& delivery : *deliveries) {
         for (const Lease& lease : delivery.leases) leases.push_back({lease.job.id, lease.token});
       }
@@ -198,6 +198,7 @@ TEST_F(StoreDamage, ATornTailIsCutAndReportedWhereverItIsTorn) {
   const std::uint64_t tail = ledger_->journal().written() - base;
   ledger_->subscribe(2, {.queues = {{"default", 1}}, .credit = 5, .lease = Milliseconds(600'000)}, {});
   ASSERT_TRUE(ledger_->grant());
+  ASSERT_TRUE(ledger_->commit());
   const std::uint64_t end = ledger_->journal().written() - base;
   ASSERT_EQ(ledger_->journal().segments().back().path, path);
   ASSERT_GT(end, tail + 50);

@@ -38,8 +38,8 @@ class DeletedSegment : public ::testing::Test {
 
   LeaseRef lease() {
     EXPECT_TRUE(ledger_->begin());
-    EXPECT_TRUE(ledger_->commit());
     const auto deliveries = std::move(ledger_->grant()).value();
+    EXPECT_TRUE(ledger_->commit());
     return {deliveries.front().leases.front().job.id, deliveries.front().leases.front().token};
   }
 
@@ -88,6 +88,7 @@ TEST_F(DeletedSegment, StaysUntilTheRecordThatReplacedItsLastOneIsSynced) {
   clock_.advance(20'000);
   enqueue({.delay = std::chrono::hours(1)});
   ASSERT_TRUE(ledger_->grant());
+  ASSERT_TRUE(ledger_->write());
   ASSERT_EQ(ledger_->find(id).value().state, JobState::kDead);
   ASSERT_TRUE(ledger_->tidy());
   ASSERT_EQ(ledger_->state().live_bytes().of(base), 0u);

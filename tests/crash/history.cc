@@ -1,76 +1,64 @@
 #include "crash/history.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "platform/clock.h"
+
 namespace bide::crash {
-namespace {
 
-struct Seen {
-  bool confirmed = false;
-  bool done = false;
-  std::uint64_t running = 0;    // Token of the attempt that has begun and not ended.
-  std::uint64_t unsettled = 0;  // Token of the last attempt, while its settle is not confirmed.
-  std::uint32_t last_attempt = 0;
-  std::uint64_t process = 0;  // In which that was.
-};
+std::int64_t Event::number(std::size_t place) const {
+  return place < more.size() ? std::strtoll(more[place].c_str(), nullptr, 10) : 0;
+}
 
-}  // namespace
+std::int64_t now_us() { return platform::real_clock().now().elapsed_us; }
 
-Findings examine(const std::string& path) {
-  Findings findings;
-  std::map<std::string, Seen> jobs;
-  const auto problem = [&findings](std::uint64_t& counter, const std::string& line) {
-    if (findings.first_problem.empty()) findings.first_problem = line;
-    ++counter;
-  };
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream in(line);
-    char event = 0;
-    std::string id;
-    in >> event >> id;
-    if (event == 'O') {
-      ++findings.processes;
-      continue;
-    }
-    Seen& job = jobs[id];
-    std::uint64_t token = 0;
-    if (event == 'E') {
-      job.confirmed = true;
-      ++findings.confirmed;
-    } else if (event == 'S') {
-      std::uint32_t attempt = 0;
-      std::int64_t now_us = 0;
-      std::int64_t not_before_us = 0;
-      in >> token >> attempt >> now_us >> not_before_us;
-      ++findings.starts;
-      if (now_us < not_before_us) problem(findings.early, line);
-      if (job.done) problem(findings.run_after_settle, line);
-      if (job.running != 0 && job.process == findings.processes) problem(findings.overlap, line);
-      if (job.unsettled != 0 && job.process != findings.processes) {
-        ++findings.duplicates_by_crash;
-        if (attempt <= job.last_attempt) problem(findings.attempts_not_counted, line);
-      } else if (job.last_attempt != 0) {
-        ++findings.retries;
-      }
-      job.running = job.unsettled = token;
-      job.last_attempt = attempt;
-      job.process = findings.processes;
-    } else {
-      in >> token;
-      if (event == 'F' && job.running == token) job.running = 0;
-      if ((event == 'D' || event == 'R') && job.unsettled == token) job.unsettled = 0;
-      if (event == 'D') {
-        job.done = true;
-        ++findings.settled;
-      }
+HistoryWriter::HistoryWriter(const std::string& directory, const std::string& process)
+    : descriptor_(::open((directory + "/" + process).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+  if (descriptor_ < 0) std::abort();
+}
+
+HistoryWriter::~HistoryWriter() { ::close(descriptor_); }
+
+void HistoryWriter::say_all(const std::vector<std::string>& lines) {
+  const std::string time = std::to_string(now_us()) + " ";
+  std::string bytes;
+  for (const std::string& line : lines) bytes += time + line + "\n";
+  if (::write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) std::abort();
+}
+
+Event parse_event(const std::string& process, const std::string& line) {
+  Event event{.process = process};
+  std::istringstream in(line);
+  in >> event.at_us >> event.what >> event.subject;
+  for (std::string word; in >> word;) event.more.push_back(word);
+  return event;
+}
+
+std::uint64_t count_events(const std::string& directory, const std::string& process, const std::string& what) {
+  std::uint64_t count = 0;
+  std::ifstream file(directory + "/" + process);
+  for (std::string line; std::getline(file, line);) count += parse_event(process, line).what == what ? 1 : 0;
+  return count;
+}
+
+std::vector<Event> read_histories(const std::string& directory) {
+  std::vector<Event> events;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const std::string process = entry.path().filename().string();
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      if (!file.eof()) events.push_back(parse_event(process, line));
     }
   }
-  for (const auto& [id, job] : jobs) {
-    if (job.confirmed) findings.jobs[id] = job.done;
-  }
-  return findings;
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at_us < b.at_us; });
+  return events;
 }
 
 }  // namespace bide::crash

@@ -1,39 +1,72 @@
-// History: what a store's users saw, one line for each event, appended to a file outside the store by the process that
-// is going to be killed. A line is one write, so it is there whole or not at all, and in order.
+// History: what producers, workers and the fault injector saw, appended by each of them to a file of its own, outside
+// of the broker that is under test. A line is one event, written with one write before or after the event as its name
+// says, so it survives the death of its process; all of them are stamped by the one clock of the machine.
 //
-//   O pid                      a process has opened the store
-//   E id                       an enqueue was confirmed
-//   S id token attempt now_us not_before_us  an attempt begins; the last is from the job's body
-//   F id token                 it ends; whatever comes now must be another attempt
-//   D id token                 it was settled as done, confirmed
-//   R id token                 it was settled as retry, confirmed
+//   at_us enqueue ID DELAY_MS              about to be enqueued
+//   at_us enqueued ID FRESH                confirmed; FRESH is 0 when the job was there already
+//   at_us not_enqueued ID                  refused: nothing was written
+//   at_us leased ID TOKEN ATTEMPT LEASE_MS a lease has arrived
+//   at_us start ID TOKEN ATTEMPT           the handler begins
+//   at_us finish ID TOKEN                  ... and ends
+//   at_us extended ID TOKEN ASKED_US       the lease was extended, as asked for at ASKED_US
+//   at_us settle ID TOKEN OUTCOME AFTER_MS about to be settled; see Outcome below
+//   at_us effect ID DELAY_MS PARENT TOKEN  a job that becomes real together with that outcome
+//   at_us settled ID TOKEN                 the outcome was accepted
+//   at_us not_settled ID TOKEN             it was refused, because the lease is lost
+//   at_us spawned NAME / killed NAME ROLE / paused NAME ROLE / resumed NAME / stopped NAME / gone NAME
+//                                          by the injector: about processes, which are named as their files
 
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bide::crash {
 
-struct Findings {
-  // Must all be zero.
-  std::uint64_t early = 0;
-  std::uint64_t run_after_settle = 0;
-  std::uint64_t overlap = 0;
-  std::uint64_t attempts_not_counted = 0;  // An attempt has the number of an earlier one that was charged.
+// Done and dead are final; the others are followed by another attempt.
+inline constexpr std::string_view kDone = "done";
+inline constexpr std::string_view kDead = "dead";
+inline constexpr std::string_view kRetry = "retry";
+inline constexpr std::string_view kTimedOut = "timed_out";
+inline constexpr std::string_view kReturned = "returned";
 
-  std::uint64_t processes = 0;
-  std::uint64_t confirmed = 0;
-  std::uint64_t starts = 0;
-  std::uint64_t settled = 0;
-  std::uint64_t duplicates_by_crash = 0;  // Started again after a process died between its start and a durable settle.
-  std::uint64_t retries = 0;
-  std::map<std::string, bool> jobs;  // Confirmed; true: its settle as done was confirmed, too.
-  std::string first_problem;
+struct Event {
+  std::int64_t at_us = 0;
+  std::string process = {};  // Whose history it is from.
+  std::string what = {};
+  std::string subject = {};  // A job's id, or the name of a process.
+  std::vector<std::string> more = {};
+
+  std::string text(std::size_t place) const { return place < more.size() ? more[place] : std::string(); }
+  std::int64_t number(std::size_t place) const;
 };
 
-Findings examine(const std::string& path);
+std::int64_t now_us();
+
+// Safe to share between threads.
+class HistoryWriter {
+ public:
+  // Appends to the file `process` in the directory. Aborts when it cannot: a history with holes proves nothing.
+  HistoryWriter(const std::string& directory, const std::string& process);
+  ~HistoryWriter();
+  HistoryWriter(const HistoryWriter&) = delete;
+  HistoryWriter& operator=(const HistoryWriter&) = delete;
+
+  // The words after the time, with spaces between them; several lines are one write.
+  void say(const std::string& words) { say_all({words}); }
+  void say_all(const std::vector<std::string>& lines);
+
+ private:
+  const int descriptor_;
+};
+
+// Every history of the directory, in the order of time. A last line that was cut short is left out.
+std::vector<Event> read_histories(const std::string& directory);
+// How many events of a kind one process has written down so far; also while it is writing.
+std::uint64_t count_events(const std::string& directory, const std::string& process, const std::string& what);
+// One line of the history of `process`.
+Event parse_event(const std::string& process, const std::string& line);
 
 }  // namespace bide::crash

@@ -1,13 +1,9 @@
 // The process that is killed: it opens an engine in a directory, puts jobs in with two threads, runs them with two
-// others, and appends what it saw to a history (see history.h).
+// others, and appends what it saw to a history of its name (see history.h).
 //
-//   kill_child DIRECTORY HISTORY SEED           until somebody kills it
-//   kill_child DIRECTORY HISTORY SEED --drain   puts nothing in, and ends when every job has been run
+//   kill_child DIRECTORY HISTORIES NAME SEED           until somebody kills it
+//   kill_child DIRECTORY HISTORIES NAME SEED --drain   puts nothing in, and ends when every job has been run
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -18,25 +14,22 @@
 #include <thread>
 
 #include "bide/wait.h"
+#include "core/job_ids.h"
+#include "crash/history.h"
+#include "crash/witness.h"
 #include "engine/engine.h"
 #include "platform/clock.h"
+#include "platform/random.h"
 
 namespace {
 
 using bide::Job;
 using bide::Lease;
+using bide::crash::HistoryWriter;
+using bide::crash::WitnessBroker;
 using bide::engine::Engine;
 
 constexpr std::size_t kMostUnfinished = 3000;
-
-int history = -1;
-
-void say(const std::string& line) {
-  const std::string bytes = line + "\n";
-  if (write(history, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) std::abort();
-}
-
-std::int64_t now_us() { return bide::platform::real_clock().now().elapsed_us; }
 
 class Workplace {
  public:
@@ -66,44 +59,38 @@ class Workplace {
   bool ended_ = false;
 };
 
-void work(Engine& engine, Workplace& workplace) {
+void work(WitnessBroker& broker, Workplace& workplace, HistoryWriter& history) {
   Lease lease;
   while (workplace.take(lease)) {
-    const std::string id = lease.job.id.to_string();
-    const std::string token = std::to_string(lease.token);
-    say("S " + id + " " + token + " " + std::to_string(lease.attempt) + " " + std::to_string(now_us()) + " " +
-        lease.job.body.substr(0, lease.job.body.find(' ')));
+    const std::string name = lease.job.id.to_string() + " " + std::to_string(lease.token);
+    history.say("start " + name + " " + std::to_string(lease.attempt));
     bide::Settlement settlement{.lease = {lease.job.id, lease.token}};
     const bool again = lease.attempt == 1 && lease.job.id.bytes()[15] % 8 == 0;
     if (again) settlement.outcome = bide::RetryAt{.after = bide::Milliseconds(1), .error = "the first attempt"};
-    say("F " + id + " " + token);
-    engine.settle({settlement}, [=](bide::Result<std::vector<bide::Status>> result) {
-      if (result && result->front()) say(std::string(again ? "R " : "D ") + id + " " + token);
-    });
+    history.say("finish " + name);
+    broker.settle({settlement}, [](const bide::Result<std::vector<bide::Status>>&) {});
   }
 }
 
-void produce(Engine& engine, std::uint64_t seed) {
+void produce(WitnessBroker& broker, Engine& engine, std::uint64_t seed) {
   std::uint64_t state = seed * 2 + 1;
+  bide::core::JobIdSource ids;
+  bide::platform::SystemRandom random;
   for (;;) {
     std::vector<Job> jobs;
     for (int left = 10; left > 0; --left) {
       state = (state ^ (state >> 29)) * 0xbf58476d1ce4e5b9 + 1;
       Job job;
+      job.id = ids.next(bide::platform::real_clock().now().wall_us / 1000, random.next());
       job.kind = "work";
       job.retry = bide::RetryPolicy::fixed(bide::Milliseconds(1), 10'000);
       if (state % 3 == 0) job.delay = bide::Milliseconds(static_cast<std::int64_t>(state >> 32) % 80);
-      // The body says when it may begin at the earliest, by elapsed time.
-      const std::int64_t not_before = now_us() + job.delay.count() * 1000;
-      job.body = std::to_string(not_before) + " " + std::string(state % 500, 'x');
+      job.body = std::string(state % 500, 'x');
       jobs.push_back(std::move(job));
     }
     const auto results = bide::wait<std::vector<bide::Result<bide::Enqueued>>>(
-        [&](auto done) { engine.enqueue(std::move(jobs), std::move(done)); });
+        [&](auto done) { broker.enqueue(std::move(jobs), std::move(done)); });
     if (!results) std::abort();
-    for (std::size_t i = 0; i < results->size(); ++i) {
-      if ((*results)[i]) say("E " + (*results)[i]->id.to_string());
-    }
     for (;;) {
       const auto audit = bide::wait<bide::AuditReport>([&](auto done) { engine.audit(std::move(done)); });
       if (!audit || !audit->ok()) std::abort();
@@ -116,10 +103,9 @@ void produce(Engine& engine, std::uint64_t seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) return 2;
-  const bool drain = argc > 4 && std::strcmp(argv[4], "--drain") == 0;
-  history = open(argv[2], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (history < 0) return 2;
+  if (argc < 5) return 2;
+  const bool drain = argc > 5 && std::strcmp(argv[5], "--drain") == 0;
+  const auto history = std::make_shared<HistoryWriter>(argv[2], argv[3]);
   bide::engine::EngineOptions options;
   options.directory = argv[1];
   options.segment_bytes = 256 << 10;
@@ -131,18 +117,19 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "kill_child: %s\n", opened.error().message.c_str());
     return 1;
   }
-  Engine& engine = **opened;
-  say("O " + std::to_string(getpid()));
+  const std::shared_ptr<Engine> shared = std::move(*opened);
+  Engine& engine = *shared;
+  WitnessBroker broker(shared, history);
   Workplace workplace;
   std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i) threads.emplace_back([&] { work(engine, workplace); });
-  auto subscription = engine.subscribe({.credit = 50, .lease = std::chrono::hours(1)},
+  for (int i = 0; i < 2; ++i) threads.emplace_back([&] { work(broker, workplace, *history); });
+  auto subscription = broker.subscribe({.credit = 50, .lease = std::chrono::hours(1)},
                                        [&](std::vector<Lease> leases) { workplace.add(std::move(leases)); });
   if (!subscription) return 1;
   if (!drain) {
-    const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
-    threads.emplace_back([&] { produce(engine, seed); });
-    produce(engine, seed + 1);
+    const std::uint64_t seed = std::strtoull(argv[4], nullptr, 10);
+    threads.emplace_back([&] { produce(broker, engine, seed); });
+    produce(broker, engine, seed + 1);
   }
   for (;;) {
     const auto audit = bide::wait<bide::AuditReport>([&](auto done) { engine.audit(std::move(done)); });

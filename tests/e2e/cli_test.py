@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import command
 
@@ -44,9 +45,19 @@ class JobsTest(command.CommandTest):
         self.assertEqual({job["id"] for job in first["jobs"] + second["jobs"]}, ids)
 
     def test_the_same_id_is_one_job(self):
-        for _ in range(2):
-            self.assertEqual(self.bide_json("enqueue", "k", "--id", NO_SUCH_ID)["id"], NO_SUCH_ID)
+        for existed in (False, True):
+            answer = self.bide_json("enqueue", "k", "--id", NO_SUCH_ID)
+            self.assertEqual((answer["id"], answer["existed"]), (NO_SUCH_ID, existed))
         self.assertEqual(len(self.bide_json("job", "list")["jobs"]), 1)
+
+    def test_another_job_under_the_same_id_is_told(self):
+        self.bide("enqueue", "k", "first", "--id", NO_SUCH_ID)
+        code, out, err = self.run_bide("enqueue", "k", "second", "--id", NO_SUCH_ID)
+        self.assertEqual((code, out.strip()), (0, NO_SUCH_ID))
+        self.assertIn("nothing was written", err)
+        self.assertIn("another kind, queue or body", err)
+        self.assertEqual(self.bide_json("job", "show", NO_SUCH_ID)["body"], "first")
+        self.assertNotIn("another", self.run_bide("enqueue", "k", "first", "--id", NO_SUCH_ID)[2])
 
     def test_a_job_is_rescheduled_and_cancelled(self):
         job_id = self.bide("enqueue", "k", "--delay", "1h").strip()
@@ -61,6 +72,48 @@ class JobsTest(command.CommandTest):
         self.assertEqual(code, 0)
         self.assertIn("bide: warning:", err)
 
+    def test_what_hardly_anybody_means_is_done_with_a_warning(self):
+        code, _, err = self.run_bide("enqueue", "k", "--expires", "2020-01-02T03:04:05Z")
+        self.assertEqual((code, err.count("bide: warning: --expires is in the past")), (0, 1))
+        answer = self.bide_json("enqueue", "k", "--due", "2030-01-02T03:04:05Z", "--expires", "2029-01-02T03:04:05Z")
+        self.assertIn("before the job is due", answer["warnings"][0])
+        code, _, err = self.run_bide("job", "reschedule", answer["id"], "--due", "2020-01-02T03:04:05Z")
+        self.assertEqual(code, 0)
+        self.assertIn("bide: warning: --due is in the past", err)
+
+    def test_what_is_to_come_is_listed_before_what_is_finished_newest_first(self):
+        for i in range(3):
+            self.bide("enqueue", f"done{i}")
+            self.bide("work", "--shell", "exit 0", "--drain", "--quiet")
+        for hours in (2, 1):
+            self.bide("enqueue", f"in{hours}h", "--delay", f"{hours}h")
+        kinds, cursor = [], None
+        while cursor != "":
+            page = self.bide_json("job", "list", "--limit", "2", *(["--cursor", cursor] if cursor else []))
+            kinds += [job["kind"] for job in page["jobs"]]
+            cursor = page["next"] or ""
+        self.assertEqual(kinds, ["in1h", "in2h", "done2", "done1", "done0"])
+
+    def test_of_a_done_job_nothing_is_made_up(self):
+        job_id = self.bide("enqueue", "k", "--priority", "7", "--retry", "none").strip()
+        self.bide("work", "--shell", "echo 42", "--drain", "--quiet")
+        job = self.bide_json("job", "show", job_id)
+        for name in ("due", "priority", "retry", "time_limit_ms", "headers", "content_type", "counts", "errors"):
+            self.assertIsNone(job[name], name)
+        self.assertIn("T", job["finished"])
+        self.assertNotIn("retry", self.bide("job", "show", job_id))
+
+    def test_what_is_not_text_is_base64_beside_its_name(self):
+        raw = b"\xff".decode("utf-8", "surrogateescape")
+        job = self.bide_json("job", "show", self.bide("enqueue", "k", "--unique", raw, "--content-type", raw, "--header",
+                                                      f"bad={raw}", "--header", "good=1").strip())
+        self.assertEqual((job["unique_key_base64"], job["content_type_base64"]), ("/w==", "/w=="))
+        self.assertEqual((job["headers"], job["headers_base64"]), ({"good": "1"}, [["YmFk", "/w=="]]))
+
+    def test_people_get_durations_they_can_read(self):
+        job_id = self.bide("enqueue", "k", "--delay", "1h").strip()
+        self.assertRegex(self.bide("job", "explain", job_id), r"due in 59m 5\d(\.\d)?s\.")
+
 
 class QueuesTest(command.CommandTest):
     def test_a_queue_is_paused_resumed_and_purged(self):
@@ -74,9 +127,21 @@ class QueuesTest(command.CommandTest):
         self.assertEqual(self.bide_json("queue", "purge", "q", "--yes")["removed"], 1)
         self.assertEqual(self.bide_json("audit")["live"], 0)
 
+    def test_a_queue_can_be_paused_before_its_first_job(self):
+        self.bide("enqueue", "k", "--queue", "mail")
+        code, out, err = self.run_bide("queue", "pause", "mial")
+        self.assertEqual((code, out), (0, "queue mial is paused\n"))
+        self.assertIn("has had no jobs so far; did you mean 'mail'?", err)
+        self.bide("enqueue", "k", "--queue", "mial")
+        self.assertEqual({q["name"]: q["paused"] for q in self.bide_json("queue", "list")["queues"]},
+                         {"mail": False, "mial": True})
+        self.bide("queue", "resume", "mial")
+
     def test_top_shows_the_queues(self):
         self.bide("enqueue", "k", "--queue", "images")
         self.assertIn("images", self.bide("top", "--frames", "2", "--every", "100ms"))
+        looks = self.bide("top", "--frames", "2", "--every", "100ms", "--json").splitlines()
+        self.assertEqual([json.loads(look)["queues"][0]["name"] for look in looks], ["images"] * 2)
 
 
 class DeadTest(command.CommandTest):
@@ -112,9 +177,10 @@ class DeadTest(command.CommandTest):
         self.assertEqual(self.bide_json("audit")["done"], 3)
 
     def test_a_rate_spreads_them_over_time(self):
-        self.bide("dead", "replay", "--all", "--rate", "2")
+        self.bide("dead", "replay", "--all", "--rate", "10")
         dues = sorted(job["due"] for job in self.bide_json("job", "list")["jobs"])
-        self.assertLess(dues[1], dues[2])
+        self.assertEqual(len(dues), 4)
+        self.assertLess(dues[0], dues[3])
 
     def test_canaries_that_nobody_runs_stop_the_replay(self):
         self.assert_fails(75, "the rest stays dead", "dead", "replay", "--all", "--canary", "1", "--timeout", "50ms")
@@ -132,6 +198,26 @@ class DeadTest(command.CommandTest):
 
 
 class HelpTest(command.CommandTest):
+    def test_manual_help_and_completion_agree_on_every_command_and_flag(self):
+        table = self.bide_json("manual")["commands"]
+        self.assertGreater(len(table), 30)
+        sections = self.bide("manual").replace("\\-", "-").split(".SS ")[1:]
+        self.assertEqual(len(sections), len(table))
+        script = self.bide("completion", "bash")
+        for command_of_table, section in zip(table, sections):
+            path = command_of_table["path"]
+            flags = sorted(flag["name"] for flag in command_of_table["flags"])
+            with self.subTest(path=path):
+                text = self.bide(*path.split(" "), "--help")
+                in_help = re.findall(r"^  (--[a-z-]+)", text, re.M)
+                in_manual = re.findall(r'^\.B "(--[a-z-]+)', section.split(".SH")[0], re.M)
+                in_completion = re.search(rf"'{path}'\) words='([^']*)'", script)[1].split()
+                self.assertEqual([sorted(in_help), sorted(in_manual), sorted(in_completion)], [flags] * 3)
+                for argument in command_of_table["arguments"]:
+                    self.assertRegex(text, rf"(?m)^  {argument['name']} ")
+                    self.assertIn(f".I {argument['name']}\n", section)
+                self.assertIn("--json", flags)
+
     def test_the_manual_page_names_every_command_of_the_help(self):
         manual = self.bide("manual").replace("\\-", "-")
         commands = [line.split("  ")[1] for line in self.bide("--help").splitlines() if line.startswith("  ")]

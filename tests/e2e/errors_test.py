@@ -1,5 +1,6 @@
 """What is typed wrong is told in one line, with the exit code that scripts can rely on."""
 
+import json
 import os
 import signal
 import unittest
@@ -20,7 +21,7 @@ TYPED_WRONG = [
     (64, "--queue: needs a value", ["enqueue", "k", "--queue"]),
     (64, "--json: takes no value", ["version", "--json=yes"]),
     (64, "given 2 times", ["enqueue", "k", "--queue", "a", "--queue", "b"]),
-    (64, "a command comes first", ["--json", "version"]),
+    (64, "a command comes first", ["--url", "version"]),
     (64, "queue", ["enqueue", "k", "--queue", ""]),
     (64, "queue", ["enqueue", "k", "--queue", "../x"]),
     (64, "queue", ["enqueue", "k", "--queue", "a b"]),
@@ -48,6 +49,37 @@ TYPED_WRONG = [
     (64, "'not-an-id'", ["job", "show", "not-an-id"]),
     (64, "one of --due and --delay", ["job", "reschedule", ID]),
     (64, "unknown shell", ["completion", "tcsh"]),
+    (64, "did you mean 'enqueue'?", ["enq"]),
+    (64, "--id: all zeros", ["enqueue", "k", "--id", "00000000-0000-0000-0000-000000000000"]),
+    (64, "--id: invalid job id", ["enqueue", "k", "--id", "7"]),
+    (64, "--unique: the key is empty", ["enqueue", "k", "--unique", ""]),
+    (64, "--unique: unique_key", ["enqueue", "k", "--unique", "x" * 600]),
+    (64, "--ttr: time_limit 40d", ["enqueue", "k", "--ttr", "40d"]),
+    (64, "--header: invalid header", ["enqueue", "k", "--header", "a\tb=1"]),
+    (64, "--content-type: ", ["enqueue", "k", "--content-type", "x" * 300]),
+    (64, "--due: due 0000-01-01", ["enqueue", "k", "--due", "0000-01-01T00:00:00Z"]),
+    (64, "more than 16777216 bytes", ["enqueue", "k", "@/dev/zero"]),
+    (64, "the name of a file", ["enqueue", "k", "@"]),
+    (64, "allowed is 1 to 10000", ["work", "--shell", "x", "--concurrency", "0"]),
+    (64, "weight from 1 to 1000", ["work", "--shell", "x", "--queue", "q=0"]),
+    (64, "invalid queue name", ["work", "--shell", "x", "--queue", "../q"]),
+    (64, "is given twice", ["work", "--shell", "x", "--queue", "q", "--queue", "q=2"]),
+    (64, "--kind: invalid kind", ["work", "--shell", "x", "--kind", "a b"]),
+    (64, "allowed is 1s to 1h", ["work", "--shell", "x", "--lease", "10ms"]),
+    (64, "--grace: ", ["work", "--shell", "x", "--grace", "2w"]),
+    (64, "--cpu: ", ["work", "--shell", "x", "--cpu", "10ms"]),
+    (64, "from 16M", ["work", "--shell", "x", "--memory", "1"]),
+    (64, "from 16M", ["work", "--shell", "x", "--memory", "99999999999999G"]),
+    (64, "allowed is 1 to 1000", ["dead", "replay", "--all", "--canary", "0"]),
+    (64, "allowed is 1 to 1000000", ["dead", "replay", "--all", "--rate", "0"]),
+    (66, "there is no program './gone'", ["work", "--exec", "./gone"]),
+    (66, "in $PATH", ["work", "--exec", "no-such-program-anywhere"]),
+    (77, "cannot be executed", ["work", "--exec", "/etc/passwd"]),
+    (77, "cannot be executed", ["work", "--exec", "/etc/"]),
+    (66, "Is a directory", ["enqueue", "k", "@."]),
+    (78, "%00", ["enqueue", "k", "--url", "bide:./a%00b"]),
+    (78, "no two slashes", ["job", "list", "--url", "bide://user:secret@h/.."]),
+    (78, "known are bide", ["enqueue", "k", "--url", "ampq://h"]),
     (64, "--exec", ["work"]),
     (64, "--memory", ["work", "--exec", "x", "--memory", "lots"]),
     (66, "cannot read the body", ["enqueue", "k", "@gone.txt"]),
@@ -56,7 +88,7 @@ TYPED_WRONG = [
     (78, "unknown scheme", ["enqueue", "k", "--url", "bied:./data"]),
     (78, "scheme", ["enqueue", "k", "--url", "./data"]),
     (78, "did you mean 'durability'?", ["enqueue", "k", "--url", "bide:./data?durabilty=os"]),
-    (78, "not built in", ["enqueue", "k", "--url", "amqp://user:secret@host/"]),
+    (78, "not built in", ["enqueue", "k", "--url", "mysql://user:secret@host/"]),
 ]
 
 
@@ -67,7 +99,54 @@ class ErrorsTest(command.CommandTest):
                 self.assert_fails(exit_code, text, *words)
 
     def test_a_password_is_never_repeated(self):
-        self.assertNotIn("secret", self.run_bide("enqueue", "k", "--url", "amqp://user:secret@host/")[2])
+        for url in ("amqp://user:secret@host/", "bide://user:secret@host/..", "bide:///x/user:secret@", "x://u:secret@h"):
+            for words in (["enqueue", "k", "--url", url], ["job", "list", "--url", url], ["enqueue", "k", "b", url],
+                          [url], ["store", "check", url], ["enqueue", "k", "--due", url]):
+                with self.subTest(words=words):
+                    self.assertNotIn("://user:secret", "".join(self.run_bide(*words)[1:]))
+                    self.assertNotIn("://u:secret", "".join(self.run_bide(*words, "--json")[1:]))
+        self.assertIn("://user:***@host", self.run_bide("enqueue", "k", "b", "x://user:secret@host")[2])
+
+    def test_control_characters_never_reach_the_terminal(self):
+        evil = "\x1b]0;title\x07\x9b31m\nbide: error: forged"
+        for words in (["enqueue", evil], ["enqueue", "k", "--queue", evil], ["job", "list", "--url", f"bide:./{evil}"],
+                      ["job", "show", evil], ["queue", "pause", evil], [evil], ["enqueue", "k", f"@{evil}"],
+                      ["store", "check", evil], ["work", "--exec", evil], ["job", "list", "--cursor", evil]):
+            with self.subTest(words=words):
+                _, out, err = self.run_bide(*words)
+                self.assertNotRegex(out + err, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+                self.assertEqual((out + err).count("\n"), 1)
+
+    def test_with_json_every_error_is_one_object_on_stderr(self):
+        self.bide("enqueue", "k")
+        for exit_code, error_code, words in (
+                (64, "usage", ["enqueue", "k", "--banana"]), (64, "usage", ["banana"]),
+                (64, "invalid_queue_name", ["enqueue", "k", "--queue", "a b"]), (66, "not_found", ["job", "show", ID]),
+                (66, "not_found", ["job", "cancel", ID]), (66, "not_found", ["queue", "purge", "gone"]),
+                (78, "invalid_argument", ["job", "list", "--url", "x:"]), (66, "not_found", ["store", "check", "gone"])):
+            with self.subTest(words=words):
+                code, _, err = self.run_bide(*words, "--json")
+                self.assertEqual(code, exit_code, err)
+                error = json.loads(err)
+                self.assertEqual(list(error), ["error"])
+                self.assertEqual((error["error"]["code"], error["error"]["exit"]), (error_code, exit_code))
+                self.assertTrue(error["error"]["message"])
+
+    def test_a_closed_stdin_is_no_empty_body(self):
+        code = 'exec "$0" enqueue k - <&-'
+        result = command.subprocess.run(["sh", "-c", code, command.BIDE], cwd=self.folder, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 66)
+        self.assertIn(b"stdin", result.stderr)
+
+    def test_a_closed_stderr_does_no_harm_to_the_store(self):
+        for code in ('"$0" enqueue k x >&- 2>&-', '"$0" job show x 2>&- <&-', '"$0" enqueue k x <&- 2>&-'):
+            command.subprocess.run(["sh", "-c", code, command.BIDE], cwd=self.folder, capture_output=True, check=False)
+        self.assertTrue(self.bide_json("store", "check", "data")["ok"])
+
+    def test_a_queue_that_is_not_there_is_66_with_the_nearest(self):
+        self.bide("enqueue", "k", "--queue", "mail")
+        self.assert_fails(66, "did you mean 'mail'?", "queue", "purge", "mial", "--yes")
+        self.assert_fails(66, "did you mean 'mail'?", "queue", "resume", "mial")
 
     def test_without_a_command_there_is_help(self):
         code, out, _ = self.run_bide()
@@ -87,7 +166,7 @@ class ErrorsTest(command.CommandTest):
 
     def test_a_body_that_is_too_large_is_refused(self):
         self.assert_fails(64, "body", "enqueue", "k", "-", given=b"x" * (16 * 1024 * 1024 + 1))
-        self.assertEqual(self.bide_json("audit")["accepted"], 0)
+        self.assertEqual(self.run_bide("audit")[0], 66)
 
     def test_a_store_that_somebody_holds_is_75_with_its_pid(self):
         self.bide("enqueue", "k", "--delay", "1h")

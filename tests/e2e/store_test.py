@@ -1,6 +1,7 @@
 """bide store: checking, compacting, saving and restoring a data directory."""
 
 import os
+import random
 import shutil
 
 import command
@@ -44,6 +45,107 @@ class StoreTest(command.CommandTest):
         self.flip(offset)
         self.bide("store", "check", "data")
 
+    def journal(self):
+        with open(f"{self.folder}/data/{self.segment()}", "rb") as file:
+            return file.read()
+
+    def repaired(self, *words):
+        """The report of a repair, after which everything must be well."""
+        report = self.bide_json("store", "repair", "data", *words)
+        self.assertTrue(self.bide_json("store", "check", "data")["ok"])
+        self.assertTrue(self.bide_json("audit")["ok"])
+        return report
+
+    def bodies(self):
+        return sorted(job["body"][:6] for job in self.bide_json("job", "list", "--kind", "k")["jobs"])
+
+    def test_a_damaged_record_is_cut_out_and_the_rest_is_kept(self):
+        offset = self.journal().index(b"body 1")
+        self.flip(offset)
+        self.assertIn("bide store repair", self.run_bide("job", "list")[2])
+        self.assertIn("bide store repair", self.run_bide("store", "check", "data")[1])
+        preview = self.bide_json("store", "repair", "data", "--dry-run")
+        self.assertIsNone(preview["kept_as"])
+        self.assertEqual(self.run_bide("store", "check", "data")[0], 65)
+        report = self.repaired()
+        self.assertEqual(report["lost"], preview["lost"])
+        self.assertEqual(len(report["lost"]), 1)
+        loss = report["lost"][0]
+        self.assertEqual(loss["file"], self.segment())
+        self.assertTrue(loss["offset"] < offset < loss["offset"] + loss["bytes"])
+        self.assertGreaterEqual(loss["records_after"], 3)
+        self.assertEqual(self.bodies(), ["body 0", "body 2", "body 3"])
+        self.assertEqual(self.run_bide("store", "check", report["kept_as"])[0], 65)
+        self.assertEqual(self.bide_json("store", "repair", "data")["needed"], False)
+
+    def test_a_damaged_header_of_a_batch_costs_none_of_its_records(self):
+        data = self.journal()
+        self.flip(data.rindex(b"BTCH", 0, data.index(b"body 2")) + 5)
+        self.repaired()
+        self.assertEqual(len(self.bodies()), 4)
+
+    def test_a_damaged_header_of_a_segment_costs_nothing(self):
+        self.flip(20)
+        self.repaired()
+        self.assertEqual(len(self.bodies()), 4)
+
+    def test_a_journal_that_was_cut_short_opens_again(self):
+        with open(f"{self.folder}/data/{self.segment()}", "r+b") as file:
+            file.truncate(self.journal().index(b"body 2"))
+        os.chmod(f"{self.folder}/data", 0o750)
+        report = self.repaired("--keep-as", "old")
+        self.assertEqual(os.stat(f"{self.folder}/data").st_mode & 0o7777, 0o750)
+        self.assertEqual((self.bodies(), report["kept_as"]), (["body 0", "body 1"], "old"))
+
+    def test_records_of_a_job_that_is_lost_are_dropped(self):
+        self.bide("work", "--shell", "exit 65", "--kind", "now", "--drain", "--quiet")
+        offset = self.journal().index(b"\x03now")
+        self.flip(offset)
+        report = self.repaired()
+        self.assertGreaterEqual(report["records_dropped"], 2)
+        self.assertEqual(self.bide_json("audit")["accepted"], 4)
+
+    def test_noise_anywhere_is_repaired(self):
+        shutil.copytree(f"{self.folder}/data", f"{self.folder}/good")
+        size = len(self.journal().rstrip(b"\0"))
+        chance = random.Random(7)
+        for round_ in range(15):
+            shutil.rmtree(f"{self.folder}/data")
+            shutil.copytree(f"{self.folder}/good", f"{self.folder}/data")
+            offset, length = chance.randrange(size), chance.choice((1, 8, 60, 400))
+            with open(f"{self.folder}/data/{self.segment()}", "r+b") as file:
+                file.seek(offset)
+                file.write(chance.randbytes(min(length, size - offset)))
+            with self.subTest(round=round_, offset=offset, length=length):
+                self.repaired("--keep-as", f"damaged{round_}")
+
+    def test_compacting_gives_back_what_done_jobs_needed_and_a_damaged_snapshot_is_repaired(self):
+        with open(f"{self.folder}/large", "wb") as file:
+            file.write(random.Random(1).randbytes(500_000))
+        for _ in range(10):
+            self.bide("enqueue", "go", "@large", "--queue", "other")
+        self.bide("work", "--queue", "other", "--shell", "exit 0", "--drain", "--quiet")
+        report = self.bide_json("store", "compact", "data")
+        self.assertLess(report["after_bytes"], report["before_bytes"] / 2)
+        snapshot = next(name for name in os.listdir(f"{self.folder}/data") if name.startswith("snapshot-"))
+        shutil.copytree(f"{self.folder}/data", f"{self.folder}/good")
+        path = f"{self.folder}/data/{snapshot}"
+        with open(path, "rb") as file:
+            content = bytearray(file.read())
+        content[-60] ^= 1  # In the rows: the last block, before it the last of them.
+        with open(path, "wb") as file:
+            file.write(content)
+        self.assertEqual(self.run_bide("job", "list")[0], 65)
+        report = self.repaired()
+        self.assertEqual(report["lost"][0]["file"], snapshot)
+        self.assertIn("jobs in it are lost", report["lost"][0]["text"])
+
+    def test_a_store_without_damage_is_left_alone(self):
+        before = self.journal()
+        self.assertIn("nothing to repair", self.bide("store", "repair", "data"))
+        self.assertEqual(self.journal(), before)
+        self.assert_fails(66, "gone", "store", "repair", "gone")
+
     def test_a_backup_is_restored(self):
         saved = self.bide_json("store", "backup", "data", "saved")
         self.assertEqual(saved["live_jobs"], 5)
@@ -54,7 +156,9 @@ class StoreTest(command.CommandTest):
         self.assertTrue(self.bide_json("audit")["ok"])
 
     def test_compacting_keeps_every_job(self):
-        self.assertGreater(self.bide_json("store", "compact", "data")["live_bytes"], 0)
+        report = self.bide_json("store", "compact", "data")
+        self.assertGreater(report["live_bytes"], 0)
+        self.assertIn("is needed", report["why_not_less"])
         self.assertEqual(self.bide_json("audit")["live"], 5)
         self.bide("store", "check", "data")
 

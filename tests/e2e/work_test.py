@@ -44,10 +44,63 @@ class WorkTest(command.CommandTest):
         self.work("--shell", "kill -SEGV $$")
         self.assertIn("killed by SIGSEGV", self.bide_json("job", "show", job_id)["errors"][-1]["text"])
 
-    def test_a_program_that_is_not_there_is_a_failed_attempt(self):
-        job_id = self.bide("enqueue", "k", "--retry", "none").strip()
-        self.work("--exec", "./gone")
-        self.assertIn("exit status 127", self.bide_json("job", "show", job_id)["errors"][-1]["text"])
+    def test_a_program_that_goes_away_costs_no_attempt(self):
+        for _ in range(3):
+            self.bide("enqueue", "k", "--retry", "none")
+        code, _, err = self.run_bide("work", "--drain", "--concurrency", "1", "--exec", self.script("rm handler"))
+        self.assertEqual(code, 66, err)
+        self.assertIn("cannot be started: No such file", err)
+        jobs = self.bide_json("job", "list")["jobs"]
+        self.assertEqual(sorted(job["state"] for job in jobs)[0], "done")
+        for job in jobs[:2]:
+            self.assertEqual(sum(job["counts"].values()), 0)
+
+    def test_a_result_that_is_too_large_is_told_as_what_became_of_the_job(self):
+        self.bide("enqueue", "k", "--retry", "none")
+        _, _, err = self.run_bide("work", "--drain", "--shell", "head -c 30000000 /dev/zero")
+        self.assertIn("dead, exhausted: the result has 30000000 bytes", err)
+        self.assertNotIn("done", err)
+
+    def test_what_a_program_says_cannot_spoil_the_terminal(self):
+        self.bide("enqueue", "k", "--retry", "none")
+        _, _, err = self.run_bide("work", "--drain", "--shell", r"printf '\033[31m\007red\nbide: error: forged' >&2; exit 1")
+        self.assertNotRegex(err, r"[\x00-\x09\x0b-\x1f\x7f]")
+        self.assertNotIn("\nbide: error: forged", err)
+        self.assertNotRegex(self.bide("dead", "list"), r"[\x00-\x09\x0b-\x1f\x7f]")
+
+    def test_events_can_be_had_as_json(self):
+        self.bide("enqueue", "good")
+        self.bide("enqueue", "bad", "--retry", "none")
+        lines = self.bide("work", "--drain", "--json", "--shell", "test $BIDE_KIND = good").splitlines()
+        events = [json.loads(line) for line in lines]
+        self.assertEqual(sorted((event["kind"], event["event"]) for event in events),
+                         [("bad", "dead"), ("bad", "started"), ("good", "done"), ("good", "started")])
+
+    def test_draining_ends_with_jobs_of_other_kinds_left_and_says_so(self):
+        mine = self.bide("enqueue", "mine").strip()
+        other = [self.bide("enqueue", "other").strip() for _ in range(3)]
+        code, _, err = self.run_bide("work", "--drain", "--kind", "mine", "--shell", "exit 0")
+        self.assertEqual(code, 0)
+        self.assertEqual(self.bide_json("job", "show", mine)["state"], "done")
+        self.assertIn("left in queue default: 3 jobs of kind other", err)
+        self.assertEqual(err.count("'other' are left to other workers"), 1)
+        for job_id in other:
+            job = self.bide_json("job", "show", job_id)
+            self.assertEqual((job["state"], sum(job["counts"].values())), ("ready", 0))
+        self.work("--kind", "other", "--shell", "exit 0")
+        self.assertEqual(self.bide_json("audit")["done"], 4)
+
+    def test_draining_leaves_the_jobs_of_a_paused_queue_and_says_so(self):
+        self.bide("enqueue", "k")
+        self.bide("queue", "pause", "default")
+        code, _, err = self.run_bide("work", "--drain", "--shell", "exit 0")
+        self.assertEqual(code, 0)
+        self.assertIn("left in queue default: 1 job that wait, because the queue is paused", err)
+
+    def test_draining_gives_the_last_program_its_time_between_term_and_kill(self):
+        self.bide("enqueue", "k", "--retry", "none", "--ttr", "300ms")
+        self.work("--exec", self.script("trap 'sleep 0.5; touch cleaned; exit 0' TERM\nsleep 100 & wait"))
+        self.assertTrue(os.path.exists(f"{self.folder}/cleaned"))
 
     def test_the_whole_process_group_is_stopped_at_the_time_limit(self):
         job_id = self.bide("enqueue", "k", "--retry", "none", "--ttr", "300ms").strip()

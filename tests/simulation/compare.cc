@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <set>
+#include <vector>
 
 namespace bide::simulation {
 namespace {
@@ -65,6 +66,22 @@ void learn_ids(engine::Ledger& ledger, World& world) {
     if (!info) continue;
     const std::uint64_t tag = tag_of(info->job);
     if (nameless.contains(tag)) world.change(tag).id = entry.id;
+  }
+}
+
+void learn_waits(engine::Ledger& ledger, World& world) {
+  std::vector<std::uint64_t> tags;
+  for (const auto& [tag, job] : world.jobs()) {
+    if (job->due_slack_ms != 0) tags.push_back(tag);
+  }
+  for (const std::uint64_t tag : tags) {
+    ModelJob& job = world.change(tag);
+    const engine::Slot slot = ledger.state().find(job.id);
+    if (slot == engine::kNoSlot) continue;
+    const std::int64_t due_ms = ledger.state()[slot].due();
+    if (due_ms < job.due_ms || due_ms > job.due_ms + job.due_slack_ms) continue;
+    job.due_ms = due_ms;
+    job.due_slack_ms = 0;
   }
 }
 
@@ -161,7 +178,7 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
 std::int64_t due_shift(engine::Ledger& ledger, const World& world) {
   for (const auto& [tag, job] : world.jobs()) {
     const bool outlived = job->phase == Phase::kRunning && job->outlives_process;
-    if ((job->phase != Phase::kWaiting && !outlived) || job->due_is_wall) continue;
+    if ((job->phase != Phase::kWaiting && !outlived) || job->due_is_wall || job->due_slack_ms != 0) continue;
     const engine::Slot slot = ledger.state().find(job->id);
     if (slot == engine::kNoSlot) continue;
     const engine::EntryState state = ledger.state()[slot].entry_state();

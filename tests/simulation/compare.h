@@ -21,6 +21,9 @@ struct CompareOptions {
 // Effects that were given no id get one from the ledger, which the World finds out by their tags.
 void learn_ids(engine::Ledger& ledger, World& world);
 
+// How long a job waits after a crash is drawn by the ledger; the World finds it out, if it is a wait that may be.
+void learn_waits(engine::Ledger& ledger, World& world);
+
 // How a job differs from what the ledger says of it.
 std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, const Moment& moment);
 

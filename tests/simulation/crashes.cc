@@ -186,6 +186,7 @@ void Simulation::flip_bits() {
     learn_ids(**opened, world);
     world.shift_dues(due_shift(**opened, world));
     world.reopen(clock_.now(), world.offset_us(), options_.max_crashes);
+    learn_waits(**opened, world);
     CompareOptions compare = compare_options();
     compare.damage_may_be_reported = true;
     compare.latest_now_ms = std::max(latest_now_ms_, clock_.now().wall_us / 1000);
@@ -292,6 +293,7 @@ void Simulation::adopt_what_survived() {
     }
     world.shift_dues(shift);
     world.reopen(instant, lowest_offset_us_, options_.max_crashes);
+    learn_waits(*ledger_, world);
     if (const auto differs = difference(*ledger_, world, world.at(instant), compare_options())) {
       differences += "\n    [" + std::to_string(i) + "] " + *differs;
     } else if (!survived) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
+#include "core/retry_decision.h"
 #include "simulation/simulation.h"
 
 namespace bide::simulation {
@@ -26,12 +28,12 @@ bool Simulation::is_ready(const ModelJob& job) const {
 }
 
 bool Simulation::grant() {
+  if (crashed_) return true;  // In a request; the commit finds out.
+  learn_ids(*ledger_, now_);
+  granted_.clear();
   const World before = now_;
   const auto deliveries = ledger_->grant();
-  if (!deliveries) {
-    timeline_.push_back({granted_but_not_delivered(), false});
-    return failed(deliveries.error(), "grant", true);
-  }
+  if (!deliveries) return failed(deliveries.error(), "grant", false);
   std::vector<std::pair<const engine::Delivery*, const Lease*>> leases;
   for (const engine::Delivery& delivery : *deliveries) {
     for (const Lease& lease : delivery.leases) leases.emplace_back(&delivery, &lease);
@@ -40,32 +42,18 @@ bool Simulation::grant() {
   std::sort(leases.begin(), leases.end(),
             [](const auto& a, const auto& b) { return a.second->token < b.second->token; });
   const bool any_expired = observe_expired();
+  observe_postponed();
   std::vector<std::uint64_t> delivered;
   for (const auto& [delivery, lease] : leases) {
     receive(*delivery, *lease);
     delivered.push_back(now_.find(lease->job.id)->tag);
   }
   check_order(before, delivered);
+  check_last_chances();
   if (!full_ && !crashed_ && !planned_) check_nobody_waits();
-  if (!leases.empty() || any_expired) timeline_.push_back({now_, !crashed_});
+  promised_ = promised_ || any_expired;
   if (crashed_) return failed({ErrorCode::kIoError, ""}, "grant", false);
   return true;
-}
-
-// A grant that failed may be on the disk all the same, whole or not at all; whose it was, only the ledger knows.
-World Simulation::granted_but_not_delivered() const {
-  World world = now_;
-  for (const auto& [tag, job] : now_.jobs()) {
-    if (job->phase != Phase::kWaiting) continue;
-    const engine::Slot slot = ledger_->state().find(job->id);
-    const engine::Entry& entry = ledger_->state()[slot];
-    if (entry.entry_state() == EntryState::kDead) world.expire(tag, moment_);
-    if (entry.entry_state() != EntryState::kRunning) continue;
-    const engine::Running& running = ledger_->state().leases()[entry.next];
-    world.start(tag, running.token, moment_);
-    world.change(tag).outlives_process = running.outlives_process;
-  }
-  return world;
 }
 
 // Jobs that expired before their turn came.
@@ -84,6 +72,48 @@ bool Simulation::observe_expired() {
     note("expired", tag);
   }
   return !expired.empty();
+}
+
+// Jobs that may not run beside another of their kind, which was running or came first.
+void Simulation::observe_postponed() {
+  std::vector<std::uint64_t> postponed;
+  for (const auto& [tag, job] : now_.jobs()) {
+    if (!is_ready(*job)) continue;
+    const engine::Slot slot = ledger_->state().find(job->id);
+    if (slot == kNoSlot || ledger_->state()[slot].entry_state() != EntryState::kScheduled) continue;
+    if (ledger_->state()[slot].due() == job->due_ms) continue;
+    const std::string name = "job " + std::to_string(tag);
+    const std::int64_t wait_ms = ledger_->state()[slot].due() - moment_.now_ms();
+    expect(core::is_last_chance(job->counts, options_.max_crashes), name + " is put off without a reason");
+    expect(wait_ms >= 1000 && wait_ms <= 2001, name + " is put off by " + std::to_string(wait_ms) + " ms");
+    const bool another = std::any_of(now_.jobs().begin(), now_.jobs().end(), [&, own = tag](const auto& other) {
+      const engine::Slot place = ledger_->state().find(other.second->id);
+      return other.first != own && core::is_last_chance(other.second->counts, options_.max_crashes) &&
+             place != kNoSlot && ledger_->state()[place].entry_state() == EntryState::kRunning;
+    });
+    expect(another, name + " is put off though no other has its last chance");
+    postponed.push_back(tag);
+  }
+  for (const std::uint64_t tag : postponed) {
+    now_.postpone(tag, ledger_->state()[ledger_->state().find(now_.find(tag)->id)].due(), Milliseconds(1000), moment_);
+    tally_.add(Event::kPostponed);
+    note("put off", tag);
+  }
+}
+
+// A job that one more crash would make poison has no other such job beside it that would go down with it.
+void Simulation::check_last_chances() {
+  std::map<std::uint32_t, std::uint64_t> elsewhere;  // By subscription.
+  std::uint64_t here = 0;
+  for (const auto& [tag, job] : now_.jobs()) {
+    if (job->phase != Phase::kRunning || !core::is_last_chance(job->counts, options_.max_crashes)) continue;
+    std::uint64_t& beside = job->outlives_process ? elsewhere[job->subscription] : here;
+    if (job->outlives_process && job->subscription == 0) continue;
+    expect(beside == 0, "jobs " + std::to_string(beside) + " and " + std::to_string(tag) +
+                            " run together, and either may be poison");
+    beside = tag;
+    tally_.add(Event::kLastChances);
+  }
 }
 
 void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
@@ -105,9 +135,6 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
   expect(!has_expired(*job, moment_), name + " is delivered after it expired");
   expect(!now_.is_paused(job->rules->queue), name + " is delivered from a paused queue");
 
-  expect(lease.token > last_token_, name + ": its token does not increase");
-  last_token_ = lease.token;
-  expect(tokens_.insert(lease.token).second, name + ": its token was given before");
   expect(lease.attempt == job->attempts + 1,
          name + ": delivered as attempt " + std::to_string(lease.attempt) + " after " + std::to_string(job->attempts));
   expect(lease.counts == job->counts && lease.history.size() == job->history, name + ": delivered with another past");
@@ -137,8 +164,19 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
   });
   expect(unsettled <= to.credit,
          "subscription " + std::to_string(delivery.subscription) + " holds more than its credit");
-  held_.push_back({lease.job.id, lease.token, to.outlives_process});
-  tally_.add(Event::kLeases);
+  granted_.push_back({lease.job.id, lease.token, to.outlives_process});
+}
+
+// The commit has happened: whoever was granted a lease hears of it now, and not before.
+void Simulation::deliver() {
+  for (const Held& lease : std::exchange(granted_, {})) {
+    const std::string name = "job " + std::to_string(now_.find(lease.id)->tag);
+    expect(lease.token > last_token_, name + ": its token does not increase");
+    last_token_ = lease.token;
+    expect(tokens_.insert(lease.token).second, name + ": its token was given before");
+    held_.push_back(lease);
+    tally_.add(Event::kLeases);
+  }
 }
 
 // Within a queue the more important goes first, and then what has been due for longer.

@@ -110,6 +110,7 @@ void World::shift_dues(std::int64_t by_ms) {
 
 void World::wait_for(ModelJob& job, Milliseconds after, const Moment& moment) {
   job.due_is_wall = false;
+  job.due_slack_ms = 0;
   job.was_due = false;
   job.due_ms = after.count() > 0 ? moment.now_ms_rounded_up() + after.count() : moment.now_ms();
   job.not_before_elapsed_us = moment.elapsed_us + std::max<std::int64_t>(0, after.count()) * 1000;
@@ -228,6 +229,14 @@ void World::reschedule(std::uint64_t tag, Time due, const Moment& moment) {
   }
 }
 
+void World::postpone(std::uint64_t tag, std::int64_t due_ms, Milliseconds at_least, const Moment& moment) {
+  ModelJob& job = change(tag);
+  job.ended_token = 0;
+  job.ended_token_known = true;
+  wait_for(job, at_least, moment);
+  job.due_ms = due_ms;
+}
+
 void World::replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, const Moment& moment) {
   ModelJob& job = change(tag);
   job.phase = Phase::kWaiting;
@@ -281,7 +290,9 @@ void World::reopen(const platform::Instant& instant, std::int64_t lowest_offset_
     const ModelJob& job = *find(tag);
     const Outcome outcome = core::decide_after_fault(job.rules->retry, job.counts, Fault::kCrashed, "", 0, max_crashes);
     if (const auto* again = std::get_if<RetryAt>(&outcome)) {
+      const auto longest = core::longest_wait_after_crash(job.counts.crashed + 1);
       retry(tag, *again, {}, moment, false);
+      change(tag).due_slack_ms = longest.count() + 1;
     } else {
       die(tag, std::get<Dead>(outcome), moment, false);
     }

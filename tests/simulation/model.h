@@ -55,6 +55,7 @@ struct ModelJob {
   Phase phase = Phase::kWaiting;
   std::int64_t due_ms = 0;
   bool due_is_wall = false;
+  std::int64_t due_slack_ms = 0;  // The engine has drawn a wait up to so much longer: see learn_waits().
   // Kept apart from due_ms, in the clocks as they are: the proof that nothing is early.
   std::int64_t not_before_elapsed_us = kAlways;
   std::int64_t not_before_wall_us = kAlways;
@@ -126,6 +127,7 @@ class World {
   void give_back(std::uint64_t tag, const Returned& outcome, const Moment& moment, bool settled);
   void finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment);
   void reschedule(std::uint64_t tag, Time due, const Moment& moment);
+  void postpone(std::uint64_t tag, std::int64_t due_ms, Milliseconds at_least, const Moment& moment);
   void replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, const Moment& moment);
 
   // An orderly end: leases of the process are returned.

@@ -90,7 +90,7 @@ void Simulation::one_step() {
   if (!begin()) return;
   // Many live jobs: fewer new ones.
   for (std::uint64_t left = below(5); left > 0 && !crashed_; --left) request();
-  if (!commit() || !grant() || !tidy()) return;
+  if (!grant() || !commit() || !tidy()) return;
   check();
   if (chance(0.01)) {
     close_cleanly();
@@ -204,11 +204,12 @@ bool Simulation::commit() {
   } else {
     timeline_.push_back({now_, true});
   }
-  ledger_->tell(committed);
+  for (const auto& callback : ledger_->take_callbacks()) callback(committed);
   finish_tasks();
   if (crashed_) return failed({ErrorCode::kIoError, ""}, "commit", false);
   learn_ids(*ledger_, now_);
   timeline_.back().world = now_;
+  deliver();
   return true;
 }
 

@@ -120,11 +120,13 @@ class Simulation {
 
   // deliveries.cc
   bool grant();
-  World granted_but_not_delivered() const;
   void receive(const engine::Delivery& delivery, const Lease& lease);
+  void deliver();
   void check_order(const World& before, const std::vector<std::uint64_t>& delivered);
   void check_nobody_waits();
   bool observe_expired();  // True: there were some.
+  void observe_postponed();
+  void check_last_chances();
   bool is_ready(const ModelJob& job) const;
 
   // crashes.cc
@@ -171,6 +173,7 @@ class Simulation {
 
   // Worker's side.
   std::vector<Held> held_;
+  std::vector<Held> granted_;  // In this step, and not delivered before its commit.
   std::vector<Held> stale_;         // Leases that should not be good any more, and those of crashed processes.
   std::vector<Held> settled_;       // For settling again.
   std::set<std::uint64_t> tokens_;  // All that were ever given.

@@ -143,7 +143,7 @@ TEST(SimulatedDisk, OnlyOneOwnerCanLockADirectoryAtATime) {
     const auto second = disk.lock("/d");
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::kBusy);
-    EXPECT_EQ(second.error().message, "data directory /d is in use by process 1: stop it, or use its server");
+    EXPECT_EQ(second.error().message, "data directory /d is in use by process 1: stop it first");
   }
   EXPECT_TRUE(disk.lock("/d"));
 }

@@ -1,4 +1,8 @@
-"""Rule: every header compiles alone."""
+"""Rule: every header compiles alone.
+
+A header that a source of ours includes before anything else is compiled alone whenever that source is compiled without
+precompiled headers, which the clang preset does. Only the others are compiled here.
+"""
 
 import hashlib
 import subprocess
@@ -38,11 +42,23 @@ def compile_alone(tree, header, compiler):
     return lines[0].replace(f"{tree.root}/", "")
 
 
+def included_first(tree):
+    """The headers that are the first include of a source."""
+    first = set()
+    for source in tree.with_suffix(".cc"):
+        for _, quote, name in tree.includes(source):
+            first.add(tree.find_include(source, quote, name))
+            break
+    return first
+
+
 def check(tree, compiler, cache):
     """The cache is a folder with one empty file for each header that was seen to compile, named by content."""
     cache.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-    marks = {header: cache / key(tree, header, version) for header in tree.with_suffix(".h")}
+    proved = included_first(tree)
+    marks = {header: cache / key(tree, header, version) for header in tree.with_suffix(".h")
+             if header not in proved}
     waiting = [header for header, mark in marks.items() if not mark.exists()]
     with ThreadPoolExecutor(max_workers=2) as pool:
         errors = list(pool.map(lambda header: compile_alone(tree, header, compiler), waiting))

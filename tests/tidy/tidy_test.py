@@ -169,7 +169,13 @@ class TidyTest(unittest.TestCase):
     # Headers.
 
     def test_a_header_that_does_not_compile_alone_is_found(self):
-        self.assert_found({"src/core/ids.h": "#pragma once\nstd::string name();\n"},
+        self.assert_found({"tests/support/disk.h": "#pragma once\nstd::string name();\n"},
+                          ("tests/support/disk.h:1", "does not compile alone"), compiler=COMPILER)
+
+    def test_a_header_that_a_source_includes_first_is_left_to_that_source(self):
+        changes = {"src/core/ids.h": "#pragma once\nstd::string name();\n"}
+        self.assertEqual(self.findings(changes, compiler=COMPILER), [])
+        self.assert_found({**changes, "src/core/ids.cc": '#include <string>\n\n#include "core/ids.h"\n'},
                           ("src/core/ids.h:1", "does not compile alone"), compiler=COMPILER)
 
     def test_a_header_is_compiled_again_when_what_it_includes_has_changed(self):
@@ -178,7 +184,7 @@ class TidyTest(unittest.TestCase):
             for path, content in GOOD.items():
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(content)
-            (root / "src/core/ids.h").write_text('#pragma once\n#include "bide/job.h"\ninline Job job() { return {}; }\n')
+            (root / "tests/support/disk.h").write_text('#pragma once\n#include "bide/job.h"\ninline Job job() { return {}; }\n')
             self.assertEqual(list(tidy.findings(root, COMPILER, cache)), [])
             (root / "include/bide/job.h").write_text("#pragma once\n")
             self.assertEqual(len(list(tidy.findings(root, COMPILER, cache))), 1)

@@ -1,6 +1,7 @@
 #include "brokers/shared/guest.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "platform/clock.h"
@@ -15,6 +16,17 @@ constexpr std::int64_t kGoodbyeAtMostMs = 5'000;
 constexpr Milliseconds kFirstWait{5};
 constexpr Milliseconds kLongestWait{200};
 constexpr Milliseconds kTick{100};
+constexpr Milliseconds kSilenceTick{1'000};
+// How long a call waits for an owner that does not say a word, because it was stopped without being ended. What people
+// ask for may take its time; the end of a subscription waits only out of courtesy.
+std::optional<std::int64_t> longest_silence_ms(FrameType type, Milliseconds patience) {
+  if (type == FrameType::kUnsubscribe) return patience.count() / 5;
+  if (type == FrameType::kEnqueue || type == FrameType::kExtend || type == FrameType::kSettle) {
+    return 2 * patience.count();
+  }
+  return std::nullopt;
+}
+
 // The answer of a call that has nothing to say but yes.
 constexpr std::string_view kYes("\x01", 1);
 
@@ -145,6 +157,7 @@ void Guest::hang_up() { const platform::LocalSocket gone = std::move(socket_); }
 // One round of sending and receiving.
 void Guest::talk() {
   bool closing = false;
+  bool waiting = false;
   {
     std::lock_guard lock(mutex_);
     for (auto& [number, frame] : unsent_) {
@@ -154,6 +167,7 @@ void Guest::talk() {
     unsent_.clear();
     asleep_ = true;
     closing = closing_;
+    waiting = !calls_.empty();
     if (closing && closing_since_ms_ == 0) {
       closing_since_ms_ = now_ms();
       if (!deaf_) outgoing_.add(make_frame(FrameType::kGoodbye, 0));
@@ -165,12 +179,16 @@ void Guest::talk() {
     outgoing_.clear();
   }
   platform::Readiness waited[] = {{waker_.descriptor(), true, false}, {socket_.descriptor(), true, !outgoing_.empty()}};
-  platform::wait_ready(waited, closing ? std::optional(kTick) : std::nullopt);
+  platform::wait_ready(waited, closing   ? std::optional(kTick)
+                               : waiting ? std::optional(kSilenceTick)
+                                         : std::nullopt);
   if (waited[0].read) waker_.clear();
   {
     std::lock_guard lock(mutex_);
     asleep_ = false;
   }
+  if (waited[1].read) heard_ms_ = now_ms();
+  if (waiting && !waited[1].read) expire_unanswered();
   const bool late = closing && now_ms() - closing_since_ms_ > kGoodbyeAtMostMs;
   if (late || (waited[1].read && !receive())) lose_owner();
 }
@@ -208,9 +226,10 @@ bool Guest::take_frame(const Frame& frame) {
     return true;
   }
   if (frame.type == FrameType::kLeases) {
+    const auto granted_ms = static_cast<std::int64_t>(take<std::uint64_t>(in));
     auto leases = take<std::vector<Lease>>(in);
     if (!in.done()) return false;
-    take_leases(frame.number, std::move(leases));
+    take_leases(frame.number, granted_ms, std::move(leases));
     return true;
   }
   if (frame.type == FrameType::kPressure) {
@@ -224,12 +243,14 @@ bool Guest::take_frame(const Frame& frame) {
   return false;
 }
 
-void Guest::take_leases(std::uint64_t number, std::vector<Lease> leases) {
+void Guest::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vector<Lease> leases) {
   std::shared_ptr<const LeaseSink> sink;
   {
     std::lock_guard lock(mutex_);
     const auto found = subscriptions_.find(number);
     if (found != subscriptions_.end()) {
+      // This process or the owner stood still while they were under way: they have run out, others may have them.
+      if (now_ms() - granted_ms >= found->second.options.lease.count()) return;
       sink = found->second.sink;
       const bool outlives = found->second.options.outlives_process;
       for (const Lease& lease : leases) held_[lease.token] = {lease.job.id, number, outlives, false};
@@ -371,6 +392,27 @@ void Guest::expire_calls(const std::string& why) {
   }
   for (const Call& call : expired) {
     call.handler(Error{ErrorCode::kUnavailable, "the owner of the data directory is gone: " + why});
+  }
+}
+
+void Guest::expire_unanswered() {
+  const std::int64_t now = now_ms();
+  std::vector<Call> expired;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto at = calls_.begin(); at != calls_.end();) {
+      const auto longest = longest_silence_ms(at->second.type, patience_);
+      if (!longest || now - std::max(heard_ms_, at->second.since_ms) < *longest) {
+        ++at;
+        continue;
+      }
+      unanswered_bytes_ -= at->second.frame->size();
+      expired.push_back(std::move(at->second));
+      at = calls_.erase(at);
+    }
+  }
+  for (const Call& call : expired) {
+    call.handler(Error{ErrorCode::kUnavailable, "not confirmed: the owner of the data directory does not answer"});
   }
 }
 

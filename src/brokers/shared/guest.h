@@ -39,7 +39,8 @@ using FindOwner = std::function<Result<std::variant<Greeted, Successor>>()>;
 
 class Guest : public Broker, public Inspector, public std::enable_shared_from_this<Guest> {
  public:
-  static constexpr Milliseconds kPatience{5'000};  // So long calls wait for an owner.
+  // So long calls wait for an owner; twice as long those of workers and producers for one that does not say a word.
+  static constexpr Milliseconds kPatience{5'000};
 
   static std::shared_ptr<Guest> start(Greeted greeted, FindOwner find_owner, Milliseconds patience = kPatience);
   ~Guest() override;
@@ -134,12 +135,13 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   bool receive();
   bool take_frames();
   bool take_frame(const Frame& frame);
-  void take_leases(std::uint64_t number, std::vector<Lease> leases);
+  void take_leases(std::uint64_t number, std::int64_t granted_ms, std::vector<Lease> leases);
   void lose_owner();
   void seek_owner();
   void join(Greeted greeted);
   void succeed(Successor successor);
   void expire_calls(const std::string& why);
+  void expire_unanswered();
   void end_calls();
 
   const FindOwner find_owner_;
@@ -154,6 +156,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   bool deaf_ = false;                  // The owner takes nothing any more, though it may have sent something.
   bool goodbye_ = false;               // The owner has said so.
   std::int64_t closing_since_ms_ = 0;  // 0: not yet.
+  std::int64_t heard_ms_ = 0;          // When the owner last said anything.
 
   mutable std::mutex mutex_;  // Guards everything below.
   State state_ = State::kConnected;

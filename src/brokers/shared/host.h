@@ -69,7 +69,8 @@ class Host {
   bool settle(Visitor& visitor, const Frame& frame);
   bool call(Visitor& visitor, const Frame& frame);
   void answer(Visitor& visitor, std::uint64_t number, const Answer& value);
-  void deliver(std::uint64_t visitor, std::uint64_t subscription, bool outlives, std::vector<Lease> leases);
+  void deliver(std::uint64_t visitor, std::uint64_t subscription, bool outlives, std::int64_t granted_ms,
+               std::vector<Lease> leases);
   void end(Visitor& visitor);
   void end_leases(std::vector<LeaseRef> leases, engine::WorkerEnd how, std::uint64_t visitor);
   void tell_pressure();

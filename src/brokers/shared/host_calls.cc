@@ -3,10 +3,13 @@
 #include <utility>
 
 #include "brokers/shared/host.h"
+#include "platform/clock.h"
 
 namespace bide::brokers::shared {
 
 namespace {
+
+std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
 
 constexpr std::size_t kLeaseFrameBytes = 1 << 20;
 
@@ -36,8 +39,9 @@ bool Host::subscribe(Visitor& visitor, const Frame& frame) {
     const int credit = options.credit;
     auto subscribed = engine_.subscribe(std::move(options), [this, mailbox = mailbox_, visitor = visitor.number, number,
                                                              outlives](std::vector<Lease> leases) {
-      mailbox->post([this, visitor, number, outlives, kept = std::make_shared<std::vector<Lease>>(std::move(leases))] {
-        deliver(visitor, number, outlives, std::move(*kept));
+      mailbox->post([this, visitor, number, outlives, granted_ms = now_ms(),
+                     kept = std::make_shared<std::vector<Lease>>(std::move(leases))] {
+        deliver(visitor, number, outlives, granted_ms, std::move(*kept));
       });
     });
     if (subscribed) {
@@ -163,7 +167,8 @@ void Host::answer(Visitor& visitor, std::uint64_t number, const Answer& value) {
   visitor.outgoing.add(std::move(frame));
 }
 
-void Host::deliver(std::uint64_t to, std::uint64_t subscription, bool outlives, std::vector<Lease> leases) {
+void Host::deliver(std::uint64_t to, std::uint64_t subscription, bool outlives, std::int64_t granted_ms,
+                   std::vector<Lease> leases) {
   const auto found = visitors_.find(to);
   if (found == visitors_.end() || found->second->deaf) {
     // Nobody has seen them, so nobody can have begun.
@@ -179,6 +184,7 @@ void Host::deliver(std::uint64_t to, std::uint64_t subscription, bool outlives, 
     while (at + count < leases.size() && (count == 0 || bytes < kLeaseFrameBytes))
       bytes += bytes_of(leases[at + count++]);
     visitor.outgoing.add(make_frame(FrameType::kLeases, subscription, [&](Encoder& out) {
+      put(out, static_cast<std::uint64_t>(granted_ms));
       out.count(count);
       for (std::size_t i = at; i < at + count; ++i) put(out, leases[i]);
     }));

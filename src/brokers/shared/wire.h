@@ -37,7 +37,7 @@ struct Fields<Error> {
 };
 template <>
 struct Fields<RetryPolicy> {
-  static auto of(auto& v) { return std::tie(v.shape, v.max_attempts, v.factor, v.jitter, v.cap, v.waits); }
+  static auto of(auto& v) { return std::tie(v.shape, v.max_attempts, v.factor, v.jitter, v.cap, v.wait, v.waits); }
 };
 template <>
 struct Fields<Job> {
@@ -98,7 +98,8 @@ template <>
 struct Fields<Capabilities> {
   static auto of(auto& v) {
     return std::tie(v.inspect, v.cancel, v.reschedule, v.unique_keys, v.idempotent_ids, v.priorities, v.pause,
-                    v.results, v.expiry, v.dead_set, v.atomic_effects, v.final_settle, v.audit, v.virtual_time,
+                    v.results, v.expiry, v.dead_set, v.atomic_effects, v.final_settle, v.audit, v.hasten, v.due_order,
+                    v.lasting_leases, v.virtual_time,
                     v.why_not);
   }
 };

@@ -47,6 +47,7 @@ RetryPolicy any_policy() {
           .factor = *rc::gen::arbitrary<double>(),
           .jitter = *rc::gen::arbitrary<double>(),
           .cap = any_span(),
+          .wait = any_span(),
           .waits = some(any_span)};
 }
 

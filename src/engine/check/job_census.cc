@@ -99,6 +99,15 @@ std::vector<JobCensus::Need> JobCensus::needs() const {
   return needs;
 }
 
+std::vector<JobCensus::Need> JobCensus::results() const {
+  std::vector<Need> results;
+  for (const auto& [id, place] : jobs_) {
+    if (place.state == State::kDone && place.details != 0) results.push_back({place.details, id, false});
+  }
+  std::sort(results.begin(), results.end(), [](const Need& a, const Need& b) { return a.address < b.address; });
+  return results;
+}
+
 void JobCensus::fill(StoreReport& report) const {
   std::uint64_t* const by_state[] = {&report.waiting, &report.running, &report.done_remembered, &report.dead};
   for (const auto& [id, place] : jobs_) ++*by_state[static_cast<std::size_t>(place.state)];

@@ -41,10 +41,19 @@ class JobCensus {
     bool body = false;
   };
   std::vector<Need> needs() const;  // By address.
+  // What done jobs left for those who ask about them.
+  std::vector<Need> results() const;  // By address.
 
   void fill(StoreReport& report) const;
 
+  bool is_waiting(const JobId& id) const { return is(id, State::kWaiting); }
+  bool is_dead(const JobId& id) const { return is(id, State::kDead); }
+
  private:
+  bool is(const JobId& id, State state) const {
+    const auto found = jobs_.find(id);
+    return found != jobs_.end() && found->second.state == state;
+  }
   std::optional<std::string> apply_one(const RecordFacts& facts, const JobId& id, std::uint64_t address);
   std::optional<std::string> apply_accepted(const RecordFacts& facts, const JobId& id, std::uint64_t address);
 

@@ -21,13 +21,13 @@ std::string write_example() {
     accepted.job.id = JobId::parse("01977420-dc00-7abc-8def-0123456789ab").value();
     accepted.job.kind = "greet";
     accepted.job.body = "hello";
-    accepted.accepted_ms = 1'750'000'000'000;
-    accepted.due_ms = accepted.accepted_ms + 5000;
+    accepted.how.accepted_ms = 1'750'000'000'000;
+    accepted.how.due_ms = accepted.how.accepted_ms + 5000;
     append(*journal, accepted);
     journal->write().value();
     journal->sync().value();
-    append(*journal, Granted{accepted.due_ms, false, "w1", {{accepted.job.id, 1}}});
-    append(*journal, DoneRecord{accepted.job.id, 1, accepted.due_ms + 20, 1, {}, {}});
+    append(*journal, Granted{accepted.how.due_ms, false, "w1", {{accepted.job.id, 1}}});
+    append(*journal, DoneRecord{accepted.job.id, 1, accepted.how.due_ms + 20, 1, {}, {}});
     journal->write().value();
     journal->sync().value();
   }

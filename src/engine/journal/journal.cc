@@ -54,6 +54,8 @@ struct Journal::Impl {
   Status rotate();
   Status write_batch();
   Status sync();
+  std::function<Status()> begin_sync();
+  Status end_sync(const Status& outcome);
   Result<bool> mark();
   Result<bool> write_ahead();
 
@@ -108,6 +110,7 @@ struct Journal::Impl {
   Address data_end = 0;        // After the last batch that holds more than a mark.
   Address reserved_end = 0;    // There is room up to here, as long as writing goes on in this order.
   bool small_commits = false;  // Since the last time zeros were written ahead.
+  bool syncing = false;        // Between begin_sync() and end_sync().
 };
 
 Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
@@ -229,6 +232,7 @@ Status Journal::Impl::reserve(std::size_t bytes) {
 
 Status Journal::Impl::write() {
   if (failed) return *failed;
+  require(!syncing, "write() during a sync");
   if (batch.empty()) return {};
   require(record_at == 0, "write() before the last record was finished");
   if (Status status = write_batch(); !status) return fail(status.error());
@@ -278,10 +282,28 @@ Status Journal::Impl::write_batch() {
 
 Status Journal::Impl::sync() {
   if (failed) return *failed;
+  require(!syncing, "sync() during a sync");
   if (durable() && synced < written) {
     if (Status status = active->sync(); !status) return fail(status.error());
     on_disk = written;
   }
+  synced = written;
+  return rotate();
+}
+
+std::function<Status()> Journal::Impl::begin_sync() {
+  require(!syncing, "begin_sync() during a sync");
+  syncing = true;
+  if (failed) return [error = *failed] { return Status(error); };
+  if (!durable() || synced == written) return [] { return Status(); };
+  return [file = active.get()] { return file->sync(); };
+}
+
+Status Journal::Impl::end_sync(const Status& outcome) {
+  require(syncing, "end_sync() without begin_sync()");
+  syncing = false;
+  if (!outcome) return fail(outcome.error());
+  if (durable()) on_disk = written;
   synced = written;
   return rotate();
 }
@@ -343,7 +365,7 @@ Result<RecordView> Journal::Impl::read(RecordRef ref) {
     segment = find(ref.address);
     if (!segment || ref.bytes < kRecordHeaderBytes || segment->end - ref.address < ref.bytes) {
       return Error{ErrorCode::kDamaged, directory + ": there is no record at address " + std::to_string(ref.address) +
-                                            ": its segment is missing; run `bide store check`"};
+                                            ": its segment is missing; `bide store check` says more, `bide store repair` keeps what can be read"};
     }
     Result<std::string_view> got = reader.read(*segment, ref);
     if (!got) return got.error();
@@ -359,7 +381,7 @@ Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Journal::~Journal() {
   // A mark is a help to the next opening, not a promise: what was promised is synced already.
-  if (impl_->failed || !impl_->active) return;
+  if (impl_->failed || !impl_->active || impl_->syncing) return;
   impl_->drop_batch();
   if (impl_->sync()) static_cast<void>(impl_->mark().has_value());
 }
@@ -385,6 +407,8 @@ std::size_t Journal::batch_bytes() const { return impl_->batch.size(); }
 Status Journal::reserve(std::size_t bytes) { return impl_->reserve(bytes); }
 Status Journal::write() { return impl_->write(); }
 Status Journal::sync() { return impl_->sync(); }
+std::function<Status()> Journal::begin_sync() { return impl_->begin_sync(); }
+Status Journal::end_sync(const Status& outcome) { return impl_->end_sync(outcome); }
 
 Status Journal::harden() {
   if (impl_->failed) return *impl_->failed;
@@ -393,6 +417,7 @@ Status Journal::harden() {
   return {};
 }
 
+bool Journal::segment_full() const { return impl_->written >= impl_->rotate_at; }
 Address Journal::end() const { return impl_->batch_end(); }
 Address Journal::written() const { return impl_->written; }
 Address Journal::synced() const { return impl_->synced; }

@@ -92,9 +92,17 @@ class Journal {
   // the disk has no room for it. An error means that nothing may be confirmed any more.
   Status sync();
 
+  // sync() in two halves, for a caller who lets another thread wait for the disk. What begin_sync() gives is called
+  // once, from any thread, and its answer is handed to end_sync(). In between records may be collected, read and have
+  // room reserved; nothing else may be called.
+  std::function<Status()> begin_sync();
+  Status end_sync(const Status& outcome);
+
   // The same whatever the durability, before something else on disk relies on it.
   Status harden();
 
+  // The next sync begins a new segment, unless a batch has been begun by then.
+  bool segment_full() const;
   Address end() const;  // The address after the last record of the batch.
   Address written() const;
   Address synced() const;

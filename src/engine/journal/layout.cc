@@ -151,7 +151,7 @@ bool all_zero(std::string_view bytes) {
 
 Error damaged(const std::string& path, std::uint64_t offset, const std::string& what) {
   return {ErrorCode::kDamaged, path + " offset " + std::to_string(offset) + ": " + what +
-                                   "; run `bide store check`, and restore a backup"};
+                                   "; `bide store check` says more, `bide store repair` keeps what can be read"};
 }
 
 }  // namespace bide::engine::journal

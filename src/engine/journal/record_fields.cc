@@ -12,6 +12,11 @@ namespace retry {
 constexpr std::uint8_t kShape = 3, kFactor = 4, kJitter = 8, kCap = 16, kAll = 31;
 }  // namespace retry
 
+// Fixed and exponential have one wait, written like a single step.
+bool has_wait(const RetryPolicy& policy) {
+  return policy.shape == RetryPolicy::Shape::kFixed || policy.shape == RetryPolicy::Shape::kExponential;
+}
+
 }  // namespace
 
 const Job& default_job() {
@@ -89,6 +94,11 @@ void put_retry(Encoder& out, const RetryPolicy& policy) {
   if (flags & retry::kFactor) out.f64(policy.factor);
   if (flags & retry::kJitter) out.f64(policy.jitter);
   if (flags & retry::kCap) out.count(static_cast<std::uint64_t>(policy.cap.count()));
+  if (has_wait(policy)) {
+    out.count(1);
+    out.count(static_cast<std::uint64_t>(policy.wait.count()));
+    return;
+  }
   out.count(policy.waits.size());
   for (const Milliseconds wait : policy.waits) out.count(static_cast<std::uint64_t>(wait.count()));
 }
@@ -112,6 +122,9 @@ const char* get_retry(Decoder& in, RetryPolicy& out) {
   if (flags & retry::kCap && !get_duration(in, out.cap)) return "its longest wait is out of range";
   const std::uint64_t waits = in.count();
   if (waits > RetryPolicy::kMaxSteps) return "its retry policy has too many steps";
+  if (has_wait(out)) {
+    return waits == 1 && get_duration(in, out.wait) ? nullptr : "the wait of its retry policy is not there or out of range";
+  }
   out.waits.resize(static_cast<std::size_t>(waits));
   for (Milliseconds& wait : out.waits) {
     if (!get_duration(in, wait)) return "a wait of its retry policy is out of range";

@@ -61,7 +61,7 @@ std::string describe(const RecordView& view, RecordType type) {
 }
 
 Error malformed(const RecordView& view, RecordType type, const char* what) {
-  return {ErrorCode::kDamaged, describe(view, type) + ": " + what + "; run `bide store check`"};
+  return {ErrorCode::kDamaged, describe(view, type) + ": " + what + "; `bide store check` says more, `bide store repair` keeps what can be read"};
 }
 
 Status check_kind(const RecordView& view, RecordType type) {
@@ -113,8 +113,7 @@ const char* get_front(Decoder& in, AcceptedFront& out) {
 
 }  // namespace
 
-RecordRef append(Journal& journal, const Accepted& record) {
-  const Job& job = record.job;
+RecordRef append(Journal& journal, const Job& job, const Acceptance& how) {
   const Job& usual = default_job();
   std::uint8_t flags = 0;
   if (job.queue != usual.queue) flags |= accepted::kQueue;
@@ -126,27 +125,27 @@ RecordRef append(Journal& journal, const Accepted& record) {
   if (job.content_type != usual.content_type) flags |= accepted::kContentType;
   if (!job.headers.empty()) flags |= accepted::kHeaders;
   std::uint8_t more_flags = 0;
-  if (record.due_is_wall) more_flags |= accepted::kDueIsWall;
-  if (record.attempts != 0) more_flags |= accepted::kAttempts;
-  if (record.token != 0) more_flags |= accepted::kToken;
-  if (!is_empty(record.past)) more_flags |= accepted::kPast;
+  if (how.due_is_wall) more_flags |= accepted::kDueIsWall;
+  if (how.attempts != 0) more_flags |= accepted::kAttempts;
+  if (how.token != 0) more_flags |= accepted::kToken;
+  if (!is_empty(how.past)) more_flags |= accepted::kPast;
 
   Encoder& out = begin(journal, RecordType::kAccepted);
   out.id(job.id);
   out.u8(flags);
   out.u8(more_flags);
-  out.i64(record.accepted_ms);
-  put_time(out, record.due_ms, record.accepted_ms);
+  out.i64(how.accepted_ms);
+  put_time(out, how.due_ms, how.accepted_ms);
   out.string(job.kind);
   if (flags & accepted::kQueue) out.string(job.queue);
   if (flags & accepted::kUniqueKey) out.string(job.unique_key);
   if (flags & accepted::kPriority) {
     out.u8(static_cast<std::uint8_t>(static_cast<std::int8_t>(std::clamp(job.priority, -100, 100))));
   }
-  if (more_flags & accepted::kAttempts) out.count(record.attempts);
-  if (more_flags & accepted::kToken) out.count(record.token);
-  if (more_flags & accepted::kPast) put_past(out, record.past);
-  if (flags & accepted::kExpires) put_time(out, to_ms(*job.expires), record.accepted_ms);
+  if (more_flags & accepted::kAttempts) out.count(how.attempts);
+  if (more_flags & accepted::kToken) out.count(how.token);
+  if (more_flags & accepted::kPast) put_past(out, how.past);
+  if (flags & accepted::kExpires) put_time(out, to_ms(*job.expires), how.accepted_ms);
   if (flags & accepted::kTimeLimit) out.count(static_cast<std::uint64_t>(job.time_limit.count()));
   if (flags & accepted::kRetry) put_retry(out, job.retry);
   if (flags & accepted::kContentType) out.string(job.content_type);
@@ -184,22 +183,22 @@ Status decode(const RecordView& view, Accepted& out) {
   AcceptedFront front;
   if (const char* wrong = get_front(in, front)) return malformed(view, type, wrong);
   out = Accepted();
-  out.due_ms = front.brief.due_ms;
-  out.accepted_ms = front.accepted_ms;
-  out.due_is_wall = front.brief.due_is_wall;
-  out.attempts = front.brief.attempts;
-  out.token = front.brief.token;
+  out.how.due_ms = front.brief.due_ms;
+  out.how.accepted_ms = front.accepted_ms;
+  out.how.due_is_wall = front.brief.due_is_wall;
+  out.how.attempts = front.brief.attempts;
+  out.how.token = front.brief.token;
   Job& job = out.job;
   job.id = front.brief.id;
   job.kind = front.brief.kind;
   job.queue = front.brief.queue;
   job.unique_key = front.brief.unique_key;
   job.priority = front.brief.priority;
-  job.due = to_time(out.due_ms);
+  job.due = to_time(out.how.due_ms);
   if (front.more_flags & accepted::kPast) {
-    if (const char* wrong = get_past(in, out.past)) return malformed(view, type, wrong);
+    if (const char* wrong = get_past(in, out.how.past)) return malformed(view, type, wrong);
   }
-  if (front.flags & accepted::kExpires) job.expires = to_time(get_time(in, out.accepted_ms));
+  if (front.flags & accepted::kExpires) job.expires = to_time(get_time(in, out.how.accepted_ms));
   if (front.flags & accepted::kTimeLimit && !get_duration(in, job.time_limit)) {
     return malformed(view, type, "its time limit is out of range");
   }

@@ -37,14 +37,19 @@ struct Past {
   std::string note;
 };
 
-struct Accepted {
-  Job job;  // With id; delay is 0 and due is set.
+// How a job was accepted.
+struct Acceptance {
   std::int64_t due_ms = 0;
   std::int64_t accepted_ms = 0;
   bool due_is_wall = false;  // A time of the wall clock; otherwise it moves when the clock is stepped.
   Past past;                 // Not empty when an attempt replaced the body.
   std::uint32_t attempts = 0;
   std::uint64_t token = 0;  // Not 0: the settle that replaced the body; ends that lease.
+};
+
+struct Accepted {
+  Job job;  // With id; delay is 0 and due is set.
+  Acceptance how;
 };
 
 struct Grant {
@@ -112,8 +117,9 @@ struct Moved {
   RecordView inner;  // payload points into the journal's buffer or the caller's.
 };
 
-// Append to the journal's batch. For Accepted, the body is taken from the job.
-RecordRef append(Journal& journal, const Accepted& record);
+// Append to the journal's batch. An accepted job is given by its parts, so that it need not be copied together.
+RecordRef append(Journal& journal, const Job& job, const Acceptance& how);
+inline RecordRef append(Journal& journal, const Accepted& record) { return append(journal, record.job, record.how); }
 RecordRef append(Journal& journal, const Granted& record);
 RecordRef append(Journal& journal, const Changed& record);
 RecordRef append(Journal& journal, const DoneRecord& record);

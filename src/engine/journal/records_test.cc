@@ -48,8 +48,12 @@ class RecordMaker {
     if (flag()) policy.factor = 1.0 + static_cast<double>(random_.next_below(99));
     if (flag()) policy.jitter = 0.25;
     if (flag()) policy.cap = duration();
-    policy.waits.resize(random_.next_below(RetryPolicy::kMaxSteps + 1));
-    for (auto& wait : policy.waits) wait = duration();
+    if (policy.shape == RetryPolicy::Shape::kSteps) {
+      policy.waits.resize(random_.next_below(RetryPolicy::kMaxSteps + 1));
+      for (auto& wait : policy.waits) wait = duration();
+    } else if (policy.shape != RetryPolicy::Shape::kNone) {
+      policy.wait = duration();
+    }
     return policy;
   }
   Past past() {
@@ -65,12 +69,12 @@ class RecordMaker {
   }
   Accepted accepted() {
     Accepted record;
-    record.due_ms = time_ms();
-    record.accepted_ms = time_ms();
-    record.due_is_wall = flag();
-    record.past = past();
-    record.attempts = number32();
-    record.token = number();
+    record.how.due_ms = time_ms();
+    record.how.accepted_ms = time_ms();
+    record.how.due_is_wall = flag();
+    record.how.past = past();
+    record.how.attempts = number32();
+    record.how.token = number();
     Job& job = record.job;
     job.id = id();
     job.kind = text(128);
@@ -79,7 +83,7 @@ class RecordMaker {
     if (flag()) job.content_type = text();
     if (flag()) job.headers.resize(random_.next_below(20));
     for (auto& [name, value] : job.headers) name = text(), value = text();
-    job.due = Time(Milliseconds(record.due_ms));
+    job.due = Time(Milliseconds(record.how.due_ms));
     if (flag()) job.expires = Time(Milliseconds(time_ms()));
     if (flag()) job.time_limit = duration();
     job.priority = static_cast<int>(random_.next_below(201)) - 100;
@@ -125,9 +129,9 @@ auto fields(const Job& j) {
                   j.priority, j.retry, j.unique_key);
 }
 bool same(const Accepted& a, const Accepted& b) {
-  return fields(a.job) == fields(b.job) && fields(a.past) == fields(b.past) &&
-         std::tie(a.due_ms, a.accepted_ms, a.due_is_wall, a.attempts, a.token) ==
-             std::tie(b.due_ms, b.accepted_ms, b.due_is_wall, b.attempts, b.token);
+  return fields(a.job) == fields(b.job) && fields(a.how.past) == fields(b.how.past) &&
+         std::tie(a.how.due_ms, a.how.accepted_ms, a.how.due_is_wall, a.how.attempts, a.how.token) ==
+             std::tie(b.how.due_ms, b.how.accepted_ms, b.how.due_is_wall, b.how.attempts, b.how.token);
 }
 bool same(const Granted& a, const Granted& b) {
   if (a.grants.size() != b.grants.size()) return false;
@@ -269,13 +273,13 @@ TEST_F(Records, TheBriefSaysTheSameAsTheWhole) {
     EXPECT_EQ(brief.kind, record.job.kind);
     EXPECT_EQ(brief.queue, record.job.queue);
     EXPECT_EQ(brief.unique_key, record.job.unique_key);
-    EXPECT_EQ(brief.due_ms, record.due_ms);
-    EXPECT_EQ(brief.due_is_wall, record.due_is_wall);
+    EXPECT_EQ(brief.due_ms, record.how.due_ms);
+    EXPECT_EQ(brief.due_is_wall, record.how.due_is_wall);
     EXPECT_EQ(brief.has_expiry, record.job.expires.has_value());
     EXPECT_EQ(brief.priority, record.job.priority);
-    EXPECT_EQ(brief.attempts, record.attempts);
-    EXPECT_EQ(brief.crashed, record.past.counts.crashed);
-    EXPECT_EQ(brief.token, record.token);
+    EXPECT_EQ(brief.attempts, record.how.attempts);
+    EXPECT_EQ(brief.crashed, record.how.past.counts.crashed);
+    EXPECT_EQ(brief.token, record.how.token);
   }
 }
 
@@ -295,7 +299,7 @@ TEST_F(Records, AJobWithNothingSpecialCostsLittleMoreThanItsBody) {
   Accepted record;
   record.job.kind = "send_email";
   record.job.body.assign(200, 'x');
-  record.accepted_ms = record.due_ms = 1'750'000'000'000;
+  record.how.accepted_ms = record.how.due_ms = 1'750'000'000'000;
   // Id, two bytes of flags, time, due, kind with its length, body with its length.
   EXPECT_EQ(written(record).payload.size(), 16u + 2 + 8 + 1 + 11 + 202);
 }

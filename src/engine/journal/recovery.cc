@@ -118,7 +118,7 @@ Status Recovery::find_start() {
   if (after == segments_.begin()) {
     if (segments_.empty() && from_ == 0) return {};
     return Error{ErrorCode::kDamaged, directory_ + ": the segment that holds address " + std::to_string(from_) +
-                                          " is missing; run `bide store check`"};
+                                          " is missing; `bide store check` says more, `bide store repair` keeps what can be read"};
   }
   start_ = static_cast<std::size_t>(after - segments_.begin()) - 1;
   for (std::size_t i = 0; i < start_; ++i) {

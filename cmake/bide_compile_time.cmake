@@ -1,0 +1,100 @@
+# What makes a build from nothing quick. Included after every folder, because it goes over all of their targets:
+#
+# - precompiled headers: the standard library's and GoogleTest's, of which every file includes some. Ours are not among
+#   them, because they change. A source that forgets an include is found by the clang preset, which has none of this.
+# - tests and examples are optimised lightly; what they test is not touched.
+
+option(BIDE_PRECOMPILED_HEADERS "Compile the standard library's headers once" ON)
+
+set(standard_headers
+  <algorithm> <array> <atomic> <charconv> <chrono> <condition_variable> <cstdint> <cstdio> <deque> <filesystem> <functional>
+  <map> <memory> <mutex> <optional> <set> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
+
+# Sets OUT to the targets that compile something in FOLDER of the build and below.
+function(bide_compiled_targets folder out)
+  get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+  set(compiled "")
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    if(type MATCHES "^(STATIC_LIBRARY|OBJECT_LIBRARY|EXECUTABLE)$")
+      list(APPEND compiled ${target})
+    endif()
+  endforeach()
+  get_property(subfolders DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+  foreach(subfolder IN LISTS subfolders)
+    bide_compiled_targets("${subfolder}" below)
+    list(APPEND compiled ${below})
+  endforeach()
+  set(${out} "${compiled}" PARENT_SCOPE)
+endfunction()
+
+# The shipped ones are the libraries and the command; everything else is there for the tests.
+set(library_targets "")
+set(command_targets "")
+set(test_targets "")
+bide_compiled_targets("${PROJECT_SOURCE_DIR}" every_target)
+list(REMOVE_ITEM every_target bide)
+foreach(target IN LISTS every_target)
+  get_target_property(type ${target} TYPE)
+  get_target_property(folder ${target} SOURCE_DIR)
+  if(folder MATCHES "^${PROJECT_SOURCE_DIR}/(tests|examples)" OR (type STREQUAL "EXECUTABLE" AND NOT target STREQUAL "bide_cli"))
+    list(APPEND test_targets ${target})
+  elseif(type STREQUAL "EXECUTABLE")
+    list(APPEND command_targets ${target})
+  else()
+    list(APPEND library_targets ${target})
+  endif()
+endforeach()
+
+function(bide_compile_lightly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+  get_target_property(type ${target} TYPE)
+  if(NOT type STREQUAL "EXECUTABLE")
+    # As its executables are compiled, or it could not share their precompiled headers.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIE)
+  endif()
+endfunction()
+foreach(target IN LISTS test_targets)
+  bide_compile_lightly(${target})
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  if(NOT libraries MATCHES "GTest::")
+    # What GoogleTest's targets define, or their header could not be shared.
+    target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
+  endif()
+endforeach()
+
+if(BIDE_CHECK_ONLY AND TARGET bide_written_pages)
+  # There is no command that could write them.
+  set_target_properties(bide_written_pages PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
+if(NOT BIDE_PRECOMPILED_HEADERS OR BIDE_CHECK_ONLY)
+  return()
+endif()
+
+# bide_precompile(HEADERS targets...): all of these share what the first of them compiles.
+function(bide_precompile headers first)
+  target_precompile_headers(${first} PRIVATE ${headers})
+  foreach(target IN LISTS ARGN)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  endforeach()
+endfunction()
+
+# g++ 12 warns about code of its own library that was precompiled and is inlined into ours. Warnings in what is shipped
+# are worth more than the time, so there it is for the sanitizers only, whose builds are without these warnings.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  foreach(target IN LISTS test_targets)
+    target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
+  endforeach()
+endif()
+if(BIDE_SANITIZE AND library_targets)
+  bide_precompile("${standard_headers}" ${library_targets})
+endif()
+if(test_targets)
+  # A target of its own, for flags without any test's macros.
+  file(WRITE "${PROJECT_BINARY_DIR}/test_headers.cc" "int main() {}\n")
+  add_executable(bide_test_headers EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/test_headers.cc")
+  target_link_libraries(bide_test_headers PRIVATE GTest::gtest)
+  bide_compile_lightly(bide_test_headers)
+  bide_precompile("${standard_headers};<gtest/gtest.h>" bide_test_headers ${test_targets})
+endif()

@@ -1,0 +1,35 @@
+// From our own messages and fields to those of the client library, and back. Used by connection.cc only.
+
+#pragma once
+
+#include <amqp.h>
+#include <amqp_framing.h>
+
+#include <string>
+#include <string_view>
+
+#include "brokers/rabbitmq/amqp_message.h"
+
+namespace bide::brokers::rabbitmq {
+
+inline std::string to_string(const amqp_bytes_t& bytes) {
+  return bytes.len == 0 ? std::string() : std::string(static_cast<const char*>(bytes.bytes), bytes.len);
+}
+
+// Points into the text, which must live as long.
+inline amqp_bytes_t bytes_of(std::string_view text) {
+  amqp_bytes_t bytes;
+  bytes.len = text.size();
+  bytes.bytes = const_cast<char*>(text.data());
+  return bytes;
+}
+
+// Their arrays come from the pool, their texts from the arguments.
+amqp_table_t to_amqp_table(const FieldTable& table, amqp_pool_t& pool);
+amqp_basic_properties_t to_amqp_properties(const AmqpMessage& message, amqp_pool_t& pool);
+
+FieldTable from_amqp_table(const amqp_table_t& table);
+// Without the body.
+AmqpMessage from_amqp_properties(const amqp_basic_properties_t& properties);
+
+}  // namespace bide::brokers::rabbitmq

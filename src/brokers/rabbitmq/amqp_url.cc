@@ -1,0 +1,331 @@
+#include "brokers/rabbitmq/amqp_url.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "core/did_you_mean.h"
+#include "core/duration.h"
+#include "core/job_rules.h"
+#include "core/quote.h"
+
+namespace bide::brokers::rabbitmq {
+
+namespace {
+
+using core::quoted;
+
+constexpr std::size_t kPrefixBytes = 64;  // With the longest queue name still within AMQP's 255 bytes.
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+Result<std::string> unescape(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      plain += text[i];
+      continue;
+    }
+    const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) return invalid("invalid URL: % is not followed by two hexadecimal digits");
+    plain += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return plain;
+}
+
+Result<std::uint64_t> whole_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
+    return invalid("invalid number " + quoted(text) + "; allowed are whole numbers from " + std::to_string(least) +
+                   " to " + std::to_string(most));
+  }
+  return number;
+}
+
+Result<bool> yes_or_no(std::string_view text) {
+  if (text == "yes" || text == "true" || text == "on") return true;
+  if (text == "no" || text == "false" || text == "off") return false;
+  return invalid("invalid value " + quoted(text) + "; allowed is yes or no");
+}
+
+// ---- Options: name=value behind the question mark.
+
+template <class T, T Settings::*field>
+Status set_number(Settings& settings, const std::string& value, std::uint64_t least, std::uint64_t most) {
+  const Result<std::uint64_t> number = whole_number(value, least, most);
+  if (!number) return number.error();
+  settings.*field = static_cast<T>(*number);
+  return {};
+}
+
+template <bool Settings::*field>
+Status set_flag(Settings& settings, const std::string& value) {
+  const Result<bool> flag = yes_or_no(value);
+  if (!flag) return flag.error();
+  settings.*field = *flag;
+  return {};
+}
+
+template <Milliseconds Settings::*field>
+Status set_duration(Settings& settings, const std::string& value, Milliseconds least, Milliseconds most) {
+  const Result<Milliseconds> duration = core::parse_duration(value);
+  if (!duration) return duration.error();
+  if (*duration < least || *duration > most) {
+    return invalid("invalid duration " + quoted(value) + "; allowed: " + core::format_duration(least) + " to " +
+                   core::format_duration(most));
+  }
+  settings.*field = *duration;
+  return {};
+}
+
+Status set_prefix(Settings& settings, const std::string& value) {
+  if (!core::is_name(value) || value.size() > kPrefixBytes) {
+    return invalid("invalid name " + quoted(value) + "; allowed: 1 to 64 of A-Z a-z 0-9 _ - . : and neither a dot nor a "
+                   "colon at the start");
+  }
+  settings.prefix = value;
+  return {};
+}
+
+Status set_queue_type(Settings& settings, const std::string& value) {
+  if (value == "quorum") settings.queue_type = QueueType::kQuorum;
+  else if (value == "classic") settings.queue_type = QueueType::kClassic;
+  else return invalid("invalid queue type " + quoted(value) + "; allowed is quorum or classic");
+  return {};
+}
+
+Status set_radix(Settings& settings, const std::string& value) {
+  if (value != "16" && value != "4") return invalid("invalid radix " + quoted(value) + "; allowed is 16 or 4");
+  settings.delay.radix = value == "16" ? 16 : 4;
+  return {};
+}
+
+// A plain number is significant digits, a duration is a unit.
+Status set_precision(Settings& settings, const std::string& value) {
+  if (value.find_first_not_of("0123456789") == std::string::npos && !value.empty()) {
+    const Result<std::uint64_t> digits = whole_number(value, 0, 19);
+    if (!digits) return digits.error();
+    settings.delay.digits = static_cast<int>(*digits);
+    return {};
+  }
+  const Result<Milliseconds> unit = core::parse_duration(value);
+  if (!unit || *unit < Milliseconds(1) || *unit > std::chrono::hours(24)) {
+    return invalid("invalid precision " + quoted(value) +
+                   "; allowed: significant digits such as 3, or a unit from 1ms to 1d such as 16ms");
+  }
+  settings.delay.unit = *unit;
+  return {};
+}
+
+Status set_heartbeat(Settings& settings, const std::string& value) {
+  using namespace std::chrono_literals;
+  return set_duration<&Settings::heartbeat>(settings, value, 1s, 10min);
+}
+Status set_patience(Settings& settings, const std::string& value) {
+  using namespace std::chrono_literals;
+  return set_duration<&Settings::patience>(settings, value, 100ms, 1h);
+}
+Status set_dead_retention(Settings& settings, const std::string& value) {
+  return set_duration<&Settings::dead_retention>(settings, value, Milliseconds(0), std::chrono::hours(24 * 3650));
+}
+Status set_cancel_memory(Settings& settings, const std::string& value) {
+  using namespace std::chrono_literals;
+  return set_duration<&Settings::notice_retention>(settings, value, 1h, std::chrono::hours(24 * 36500));
+}
+Status set_window(Settings& settings, const std::string& value) {
+  return set_number<std::uint32_t, &Settings::window>(settings, value, 1, 65535);
+}
+Status set_max_length(Settings& settings, const std::string& value) {
+  return set_number<std::uint64_t, &Settings::max_length>(settings, value, 0, 1'000'000'000'000);
+}
+Status set_delivery_limit(Settings& settings, const std::string& value) {
+  return set_number<std::uint32_t, &Settings::delivery_limit>(settings, value, 4, 1'000'000'000);
+}
+Status set_ca(Settings& settings, const std::string& value) { return settings.tls.ca = value, Status(); }
+Status set_certificate(Settings& settings, const std::string& value) {
+  return settings.tls.certificate = value, Status();
+}
+Status set_key(Settings& settings, const std::string& value) { return settings.tls.key = value, Status(); }
+Status set_verify(Settings& settings, const std::string& value) {
+  const Result<bool> flag = yes_or_no(value);
+  if (!flag) return flag.error();
+  settings.tls.verify = *flag;
+  return {};
+}
+Status set_compat(Settings& settings, const std::string& value) {
+  if (value != "sneakers" && value != "async-worker") {
+    return invalid("invalid mode " + quoted(value) + "; allowed is sneakers or async-worker");
+  }
+  settings.compat = value;
+  return {};
+}
+
+struct Option {
+  std::string_view name;
+  Status (*set)(Settings&, const std::string&);
+  bool tls_only = false;
+};
+
+constexpr std::array kOptions = {
+    Option{"prefix", set_prefix},
+    Option{"queue_type", set_queue_type},
+    Option{"radix", set_radix},
+    Option{"precision", set_precision},
+    Option{"max_length", set_max_length},
+    Option{"delivery_limit", set_delivery_limit},
+    Option{"dead_retention", set_dead_retention},
+    Option{"declare", set_flag<&Settings::declare>},
+    Option{"cancel", set_flag<&Settings::notices>},
+    Option{"cancel_memory", set_cancel_memory},
+    Option{"heartbeat", set_heartbeat},
+    Option{"patience", set_patience},
+    Option{"window", set_window},
+    Option{"compat", set_compat},
+    Option{"ca", set_ca, true},
+    Option{"cert", set_certificate, true},
+    Option{"key", set_key, true},
+    Option{"verify", set_verify, true},
+};
+
+// Understood by the modes for other systems only, which check the values.
+constexpr std::array<std::string_view, 9> kCompatOptions = {
+    "namespace", "exchange", "retry_max_times", "retry_timeout", "steps", "retry_max", "error_format", "queues", "kind"};
+
+Status apply_option(Settings& settings, std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('='));
+  const Result<std::string> value =
+      unescape(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
+  if (!value) return value.error();
+  const auto known = std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
+  if (known == kOptions.end()) {
+    if (std::find(kCompatOptions.begin(), kCompatOptions.end(), name) != kCompatOptions.end()) {
+      settings.compat_options.emplace_back(name, *value);
+      return {};
+    }
+    std::vector<std::string_view> names;
+    std::string list;
+    for (const Option& option : kOptions) {
+      names.push_back(option.name);
+      list += (list.empty() ? "" : ", ") + std::string(option.name);
+    }
+    return invalid("unknown option " + quoted(name) + " in the URL; known are " + list + core::did_you_mean(name, names));
+  }
+  if (known->tls_only && !settings.tls.enabled) {
+    return invalid(std::string(name) + ": only with amqps, not with amqp");
+  }
+  if (Status set = known->set(settings, *value); !set) {
+    return Error{set.error().code, std::string(name) + ": " + set.error().message};
+  }
+  return {};
+}
+
+// ---- The place: //[user[:password]@]host[:port][,host[:port]...][/vhost]
+
+// The text itself is never repeated: a password with an unescaped @ or / would be in it.
+Result<Host> parse_host(std::string_view text, int usual_port) {
+  std::string_view name = text;
+  std::string_view port;
+  if (!text.empty() && text.front() == '[') {  // IPv6.
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos) return invalid("invalid host in the URL: [ without ]");
+    name = text.substr(1, end - 1);
+    if (end + 1 < text.size()) {
+      if (text[end + 1] != ':') return invalid("invalid host in the URL: only a port may follow ]");
+      port = text.substr(end + 2);
+      if (port.empty()) return invalid("the URL has a colon without a port");
+    }
+  } else if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    name = text.substr(0, colon);
+    port = text.substr(colon + 1);
+    if (port.empty()) return invalid("the URL has a colon without a port");
+  }
+  Result<std::string> plain = unescape(name);
+  if (!plain) return plain.error();
+  if (plain->empty()) return invalid("the URL names no host; an example is amqp://user@host:5672/vhost");
+  Host host{std::move(*plain), usual_port};
+  if (!port.empty()) {
+    const Result<std::uint64_t> number = whole_number(port, 1, 65535);
+    if (!number) return invalid("invalid port in the URL; allowed are 1 to 65535");
+    host.port = static_cast<int>(*number);
+  }
+  return host;
+}
+
+Status parse_place(Settings& settings, std::string_view place, int usual_port) {
+  if (!place.starts_with("//")) return invalid("the scheme is followed by //, as in amqp://user@host:5672/vhost");
+  place.remove_prefix(2);
+  const std::size_t slash = place.find('/');
+  std::string_view authority = place.substr(0, slash);
+  if (slash != std::string_view::npos && slash + 1 < place.size()) {
+    const std::string_view path = place.substr(slash + 1);
+    if (path != "/" && path.find('/') != std::string_view::npos) {
+      return invalid("the virtual host in the URL has a slash; write it as %2F");
+    }
+    Result<std::string> vhost = unescape(path);
+    if (!vhost) return vhost.error();
+    settings.vhost = std::move(*vhost);
+  }
+  if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
+    const std::string_view credentials = authority.substr(0, at);
+    authority.remove_prefix(at + 1);
+    const std::size_t colon = credentials.find(':');
+    Result<std::string> user = unescape(credentials.substr(0, colon));
+    if (!user) return user.error();
+    settings.user = std::move(*user);
+    settings.password.clear();
+    if (colon != std::string_view::npos) {
+      Result<std::string> password = unescape(credentials.substr(colon + 1));
+      if (!password) return password.error();
+      settings.password = std::move(*password);
+    }
+  }
+  settings.hosts.clear();
+  while (true) {
+    const std::size_t comma = std::min(authority.find(','), authority.size());
+    Result<Host> host = parse_host(authority.substr(0, comma), usual_port);
+    if (!host) return host.error();
+    settings.hosts.push_back(std::move(*host));
+    if (comma == authority.size()) return {};
+    authority.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace
+
+Result<Settings> parse_amqp_url(std::string_view rest, bool tls) {
+  Settings settings;
+  settings.tls.enabled = tls;
+  const std::size_t question = rest.find('?');
+  if (Status place = parse_place(settings, rest.substr(0, question), tls ? 5671 : 5672); !place) return place.error();
+  std::string_view options = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
+  while (!options.empty()) {
+    const std::size_t end = std::min(options.find('&'), options.size());
+    if (Status applied = apply_option(settings, options.substr(0, end)); !applied) return applied.error();
+    options.remove_prefix(std::min(end + 1, options.size()));
+  }
+  if (settings.compat.empty() && !settings.compat_options.empty()) {
+    return invalid(settings.compat_options.front().first + ": only together with compat=sneakers or compat=async-worker");
+  }
+  return settings;
+}
+
+std::string place_of(const Settings& settings) {
+  std::string text;
+  for (const Host& host : settings.hosts) {
+    text += (text.empty() ? "" : ", ") + host.name + ":" + std::to_string(host.port);
+  }
+  return text + ", virtual host " + settings.vhost;
+}
+
+}  // namespace bide::brokers::rabbitmq

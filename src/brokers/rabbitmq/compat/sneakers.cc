@@ -1,0 +1,318 @@
+#include "brokers/rabbitmq/compat/sneakers.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "brokers/rabbitmq/compat/json_text.h"
+#include "brokers/rabbitmq/compat/option_values.h"
+#include "brokers/rabbitmq/job_message.h"
+#include "core/job_rules.h"
+#include "core/quote.h"
+#include "core/time_text.h"
+
+namespace bide::brokers::rabbitmq::compat {
+
+namespace {
+
+constexpr std::string_view kRetryInfo = "retry_info";
+constexpr std::string_view kFailures = "bide-failures";        // What x-death says, for servers that write it anew.
+constexpr std::string_view kRoutingKey = "bide-routing-key";   // Lost on the way through delay queues.
+
+std::string retry_name(const std::string& queue) { return queue + "-retry"; }
+std::string error_name(const std::string& queue) { return queue + "-error"; }
+std::string requeue_name(const std::string& queue) { return queue + "-retry-requeue"; }
+
+void remove_field(FieldTable& table, std::string_view name) {
+  std::erase_if(table, [&](const auto& entry) { return entry.first == name; });
+}
+
+std::string original_key(const AmqpMessage& message, const std::string& key) {
+  const Field* kept = find_field(message.headers, kRoutingKey);
+  return kept != nullptr && kept->text() != nullptr ? *kept->text() : key;
+}
+
+// Without what the server and bide have added on the way.
+FieldTable own_headers(const AmqpMessage& message) {
+  FieldTable headers = message.headers;
+  strip_travel_headers(headers);
+  for (const std::string_view name : {std::string_view("CC"), std::string_view("BCC"), std::string_view("x-death"),
+                                      kFailures, kRoutingKey}) {
+    remove_field(headers, name);
+  }
+  return headers;
+}
+
+std::string fault_name(const Dead& dead) {
+  if (dead.reason == DeadReason::kRejected) return "Rejected";
+  switch (dead.fault) {
+    case Fault::kFailed: return "Failed";
+    case Fault::kTimedOut: return "TimedOut";
+    case Fault::kLost: return "Lost";
+    case Fault::kCrashed: return "Crashed";
+  }
+  return "Failed";
+}
+
+std::string iso8601(Time time) {
+  const std::string text = core::format_time(time);
+  return text.substr(0, text.find('.')) + "Z";
+}
+
+}  // namespace
+
+Result<SneakersOptions> SneakersOptions::parse(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  SneakersOptions options;
+  for (const auto& [name, value] : pairs) {
+    Status set;
+    if (name == "exchange") {
+      if (value.empty() || value.size() > 255) set = wrong_value(value, "the name of an exchange");
+      options.exchange = value;
+    } else if (name == "retry_max_times") {
+      set = set_count(options.retry_max_times, value, 0, RetryPolicy::kMaxAttemptsLimit - 1);
+    } else if (name == "retry_timeout") {
+      set = set_milliseconds(options.retry_timeout, value);
+    } else if (name == "steps") {
+      const bool is_policy = value.find('(') != std::string::npos || value == "none" || value.starts_with("exponential");
+      const Result<RetryPolicy> policy = RetryPolicy::parse(is_policy ? value : "steps(" + value + ")");
+      if (policy) options.steps = *policy;
+      else set = policy.error();
+    } else if (name == "error_format") {
+      if (value != "2.11" && value != "2.12") set = wrong_value(value, "2.11 or 2.12");
+      options.error_in_body = value == "2.11";
+    } else if (name == "kind") {
+      if (!core::is_name(value)) set = wrong_value(value, "the name of a kind");
+      options.kind = value;
+    } else if (name != "queues") {
+      set = Error{ErrorCode::kInvalidArgument, "compat=sneakers has no such option; it knows exchange, retry_max_times, "
+                                               "retry_timeout, steps, error_format, kind and queues"};
+    }
+    if (!set) return Error{set.error().code, name + ": " + set.error().message};
+  }
+  return options;
+}
+
+std::uint32_t failures_of(const FieldTable& headers, const std::string& queue) {
+  std::int64_t sum = 0;
+  if (const Field* deaths = find_field(headers, "x-death"); deaths != nullptr && deaths->list() != nullptr) {
+    for (const Field& death : *deaths->list()) {
+      if (death.table() == nullptr) continue;
+      const Field* name = find_field(*death.table(), "queue");
+      if (name == nullptr || name->text() == nullptr || *name->text() != queue) continue;
+      const Field* count = find_field(*death.table(), "count");
+      // Old servers write one entry for each time, without a count.
+      const std::int64_t times = count != nullptr && count->number() != nullptr ? *count->number() : 1;
+      sum += std::clamp<std::int64_t>(times, 0, RetryPolicy::kMaxAttemptsLimit);
+    }
+  }
+  if (const Field* own = find_field(headers, kFailures); own != nullptr && own->number() != nullptr) {
+    sum = std::max(sum, *own->number());
+  }
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(sum, 0, RetryPolicy::kMaxAttemptsLimit));
+}
+
+Sneakers::Sneakers(SneakersOptions options) : options_(std::move(options)) {}
+
+Status Sneakers::check_queue(std::string_view queue) const {
+  if (core::is_name(queue)) return {};
+  return Error{ErrorCode::kInvalidArgument, "queue " + core::quoted(queue) + " is not a valid name"};
+}
+
+Topology Sneakers::topology(const std::string& queue) const {
+  Topology topology;
+  topology.exchanges = {{options_.exchange, "direct", {}},
+                        {retry_name(queue), "topic", {}},
+                        {error_name(queue), "topic", {}},
+                        {requeue_name(queue), "topic", {}}};
+  topology.queues = {{queue, {{"x-dead-letter-exchange", retry_name(queue)}}},
+                     {retry_name(queue),
+                      {{"x-dead-letter-exchange", requeue_name(queue)},
+                       {"x-message-ttl", std::int64_t{options_.retry_timeout.count()}}}},
+                     {error_name(queue), {}}};
+  topology.bindings = {{options_.exchange, queue, queue, false},
+                       {retry_name(queue), retry_name(queue), "#", false},
+                       {error_name(queue), error_name(queue), "#", false},
+                       {requeue_name(queue), queue, "#", false}};
+  return topology;
+}
+
+std::string Sneakers::kind_of(const AmqpMessage& message, const std::string& queue) const {
+  if (!options_.kind.empty()) return options_.kind;
+  return message.app_id == "bide" && core::is_name(message.type) ? message.type : queue;
+}
+
+Result<ForeignJob> Sneakers::receive(AmqpMessage message, std::string key, const std::string& queue) const {
+  ForeignJob job;
+  job.key = original_key(message, key);
+  job.counts.failed = failures_of(message.headers, queue);
+  job.job.id = id_of(message);
+  job.job.kind = kind_of(message, queue);
+  job.job.queue = queue;
+  job.job.body = message.body;
+  job.job.content_type = message.content_type;
+  job.job.headers = job_headers(own_headers(message));
+  job.job.retry =
+      options_.steps ? *options_.steps : RetryPolicy::fixed(options_.retry_timeout, options_.retry_max_times + 1);
+  job.original = std::move(message);
+  return job;
+}
+
+Send Sneakers::send_unreadable(AmqpMessage message, const std::string& key, const std::string& queue,
+                               std::string_view) const {
+  return {.exchange = error_name(queue), .key = key, .message = std::move(message)};
+}
+
+Result<Send> Sneakers::enqueue(const Job& job, Time now) const {
+  if (Status named = check_header_names(job.headers); !named) return named.error();
+  if (job.expires) return Error{ErrorCode::kUnsupported, "expires: Sneakers does not know jobs that expire"};
+  Send send;
+  send.exchange = options_.exchange;
+  send.key = job.queue;
+  send.delay = job.due ? std::max(Milliseconds(0), *job.due - now) : job.delay;
+  send.message.message_id = job.id.to_string();
+  send.message.type = job.kind;
+  send.message.app_id = "bide";
+  send.message.content_type = content_type_or_default(job.content_type);
+  for (const auto& [name, value] : job.headers) send.message.headers.emplace_back(name, value);
+  send.message.body = job.body;
+  if (send.delay > Milliseconds(0)) send.message.headers.emplace_back(kRoutingKey, job.queue);
+  return send;
+}
+
+Result<Departure> Sneakers::retry(const ForeignJob& job, const RetryAt& outcome, Time) const {
+  if (!options_.steps) {
+    if (outcome.body) {
+      return Error{ErrorCode::kUnsupported,
+                   "a body cannot be replaced while the job waits in Sneakers' own retry queue; give steps= in the URL"};
+    }
+    return Departure{};
+  }
+  const std::int64_t failures = std::int64_t{job.counts.total()} + 1;
+  Send send;
+  send.key = job.job.queue;
+  send.delay = std::max(Milliseconds(0), outcome.after);
+  send.message = job.original;
+  if (outcome.body) send.message.body = *outcome.body;
+  send.message.persistent = true;
+  send.message.expiration.clear();
+  send.message.headers = own_headers(job.original);
+  // Only this entry: those of the delay queues would look like a message that goes round in a circle.
+  send.message.headers.emplace_back("x-death", FieldList{FieldTable{{"count", failures},
+                                                                    {"reason", "rejected"},
+                                                                    {"queue", job.job.queue},
+                                                                    {"exchange", options_.exchange},
+                                                                    {"routing-keys", FieldList{Field(job.key)}}}});
+  send.message.headers.emplace_back(kFailures, failures);
+  send.message.headers.emplace_back(kRoutingKey, job.key);
+  return Departure{.send = std::move(send)};
+}
+
+Send Sneakers::bury(const ForeignJob& job, const Dead& outcome, Time now) const {
+  const std::string text = !outcome.error.empty()                          ? outcome.error
+                           : outcome.reason == DeadReason::kRejected       ? "reject"
+                           : outcome.fault == Fault::kTimedOut             ? "timeout"
+                                                                           : "failed";
+  const std::string* old = nullptr;
+  if (const Field* found = find_field(job.original.headers, kRetryInfo)) old = found->text();
+
+  AmqpMessage described = job.original;  // Old records are not nested into the new one.
+  remove_field(described.headers, kRetryInfo);
+  const std::string properties = properties_json(described);
+
+  std::string record = "{\"error\":" + json_string(text) +
+                       ",\"num_attempts\":" + std::to_string(job.counts.total() + 1) +
+                       ",\"failed_at\":" + json_string(iso8601(now));
+  if (options_.error_in_body) {
+    record += ",\"payload\":\"" + base64(job.original.body) + "\",\"properties\":\"" + base64(properties) + "\"";
+  } else {
+    record += ",\"properties\":" + properties;
+  }
+  record += ",\"error_class\":\"Bide::" + fault_name(outcome) + "\",\"error_message\":" + json_string(text) +
+            ",\"backtrace\":" + (options_.error_in_body ? "\"\"" : "[]") + "}";
+
+  Send send;
+  send.exchange = error_name(job.job.queue);
+  send.key = job.key;
+  if (options_.error_in_body) {
+    send.message.body = std::move(record);
+    return send;
+  }
+  if (old != nullptr) {
+    if (!is_json(*old)) {
+      record = "[" + record + ",{\"error\":\"Failed to parse retry info\"}]";
+    } else if (const std::size_t first = old->find_first_not_of(" \t\r\n"); (*old)[first] == '[') {
+      const std::string_view rest = std::string_view(*old).substr(first + 1);
+      const bool empty = rest[rest.find_first_not_of(" \t\r\n")] == ']';
+      record = "[" + record + (empty ? "" : ",") + std::string(rest);
+    } else {
+      record = "[" + record + "," + *old + "]";
+    }
+  }
+  send.message.content_type = job.original.content_type;
+  send.message.content_encoding = job.original.content_encoding;
+  send.message.type = job.original.type;
+  send.message.app_id = job.original.app_id;
+  send.message.headers = own_headers(described);
+  send.message.headers.emplace_back(kRetryInfo, std::move(record));
+  send.message.body = job.original.body;
+  return send;
+}
+
+JobInfo Sneakers::dead_info(const AmqpMessage& message, const std::string&, const std::string& queue) const {
+  JobInfo info;
+  info.state = JobState::kDead;
+  info.dead_reason = DeadReason::kExhausted;
+  info.job.id = id_of(message);
+  info.job.kind = kind_of(message, queue);
+  info.job.queue = queue;
+  info.job.body = message.body;
+  info.job.content_type = message.content_type;
+  info.job.headers = job_headers(own_headers(message));
+
+  std::string_view record = message.body;
+  if (const Field* field = find_field(message.headers, kRetryInfo); field != nullptr && field->text() != nullptr) {
+    record = *field->text();
+  }
+  if (const std::optional<std::string> payload = json_member(message.body, "payload");
+      payload && find_field(message.headers, kRetryInfo) == nullptr) {
+    if (std::optional<std::string> body = from_base64(*payload)) info.job.body = std::move(*body);
+  }
+  AttemptError error;
+  if (const std::optional<std::string> number = json_member(record, "num_attempts")) {
+    std::from_chars(number->data(), number->data() + number->size(), error.attempt);
+  }
+  if (const std::optional<std::string> text = json_member(record, "error")) error.text = *text;
+  if (const std::optional<std::string> text = json_member(record, "failed_at")) {
+    if (const Result<Time> at = core::parse_time(*text)) error.at = *at;
+  }
+  if (error.at != Time()) info.finished = error.at;
+  info.attempts = error.attempt;
+  info.counts.failed = error.attempt;
+  if (error.attempt > 0 || !error.text.empty()) info.history.push_back(std::move(error));
+  return info;
+}
+
+Result<Send> Sneakers::replay(AmqpMessage message, const std::string& key, const std::string& queue,
+                              const ReplayOptions& options) const {
+  if (options.keep_attempts) {
+    return Error{ErrorCode::kUnsupported, "keep_attempts: Sneakers counts by what the server has seen, which is gone"};
+  }
+  Send send;
+  // To its queue and no other that may be bound to the same key.
+  send.key = queue;
+  send.delay = options.delay;
+  if (find_field(message.headers, kRetryInfo) == nullptr) {
+    if (const std::optional<std::string> payload = json_member(message.body, "payload")) {
+      const std::optional<std::string> body = from_base64(*payload);
+      if (!body) return Error{ErrorCode::kDamaged, "the payload of the error record is not base64"};
+      message.body = *body;
+    }
+  }
+  message.headers = own_headers(message);
+  message.headers.emplace_back(kRoutingKey, key);
+  message.expiration.clear();
+  message.persistent = true;
+  send.message = std::move(message);
+  return send;
+}
+
+}  // namespace bide::brokers::rabbitmq::compat

@@ -1,0 +1,279 @@
+// From a lease to an acknowledgement. The original is acknowledged only when what takes its place is confirmed.
+
+#include <algorithm>
+#include <utility>
+
+#include "brokers/rabbitmq/consumer_state.h"
+#include "core/job_rules.h"
+#include "core/retry_decision.h"
+#include "platform/clock.h"
+
+namespace bide::brokers::rabbitmq {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::size_t kRemembered = 65'536;
+constexpr Milliseconds kTryAgain{1000};
+// Tokens are stamps; what lies outside of these was never one.
+constexpr std::uint64_t kEarliestToken = 1'500'000'000'000'000;
+constexpr std::uint64_t kTokenSlack = 600'000'000;
+
+Error lease_lost(const JobId& id) {
+  return {ErrorCode::kLeaseLost,
+          "the lease of job " + id.to_string() + " is lost: another attempt has it, or it is finished"};
+}
+
+}  // namespace
+
+Status Consumer::State::lost_or_unknown(const LeaseRef& lease) const {
+  const auto known = settled.find(lease.id);
+  if (known != settled.end() && lease.token != 0 && known->second.token == lease.token) return {};
+  const auto now_us = static_cast<std::uint64_t>(platform::real_clock().now().wall_us);
+  // The server cannot say whether there is such a job. A token that somebody may have been given is a lost one.
+  if (lease.token >= kEarliestToken && lease.token <= now_us + kTokenSlack) return lease_lost(lease.id);
+  return Error{ErrorCode::kNotFound, "there is no lease of a job " + lease.id.to_string()};
+}
+
+void Consumer::State::settle(Settlement settlement, std::function<void(Status)> answer) {
+  const JobId id = settlement.lease.id;
+  const auto found = held.find(id);
+  if (found == held.end()) return answer(lost_or_unknown(settlement.lease));
+  Held& entry = found->second;
+  if (entry.token != settlement.lease.token) return answer(lease_lost(id));
+  if (entry.state == Held::State::kSettling) return entry.also_waiting.push_back(std::move(answer));
+
+  const Time moment = now();
+  std::vector<Publication> publications;
+  for (std::size_t i = 0; i < settlement.effects.size(); ++i) {
+    Job& effect = settlement.effects[i];
+    if (Status valid = check_job(effect, moment); !valid) {
+      return answer(Error{valid.error().code, "effect " + std::to_string(i + 1) + ": " + valid.error().message});
+    }
+    if (i >= entry.effect_ids.size()) {
+      entry.effect_ids.push_back(ids.next(moment.time_since_epoch().count(), random.next()));
+    }
+    if (effect.id.is_nil()) effect.id = entry.effect_ids[i];
+    publications.push_back(first_publication(std::move(effect), stamps.next(), moment));
+  }
+
+  const JobMessage& message = entry.parcel.message;
+  const bool cancelled = board.is_cancelled(id, message.generation);
+  if (RetryAt* retry = std::get_if<RetryAt>(&settlement.outcome); retry != nullptr && !cancelled) {
+    JobMessage copy = message;
+    if (retry->body) copy.job.body = std::move(*retry->body);
+    record_fault(copy, retry->fault, retry->error, moment);
+    const Milliseconds wait = std::max(Milliseconds(0), retry->after);
+    copy.due = moment + wait;
+    copy.due_by_wall_clock = false;
+    copy.note.clear();
+    publications.push_back(to_ready(std::move(copy), wait));
+  } else if (Returned* returned = std::get_if<Returned>(&settlement.outcome); returned != nullptr && !cancelled) {
+    JobMessage copy = message;
+    const Milliseconds wait = std::max(Milliseconds(0), returned->after);
+    if (wait > Milliseconds(0)) copy.due = moment + wait;
+    copy.note = std::move(returned->note);
+    publications.push_back(to_ready(std::move(copy), wait));
+  } else if (const Dead* dead = std::get_if<Dead>(&settlement.outcome)) {
+    JobMessage copy = message;
+    record_fault(copy, dead->fault, dead->error, moment);
+    publications.push_back(to_dead(std::move(copy), dead->reason));
+  }
+
+  if (publications.empty()) {
+    acknowledge(entry.parcel);
+    remember(id, entry.token, message.published);
+    answers.emplace_back(id, std::move(answer));
+    release(found);
+    return;
+  }
+  entry.state = Held::State::kSettling;
+  publish_all(std::move(publications), [this, id, token = entry.token, answer = std::move(answer)](Status status) {
+    finish(id, token, std::move(status), answer);
+  });
+}
+
+// `done` runs on the consumer's thread, once, with the first thing that went wrong.
+void Consumer::State::publish_all(std::vector<Publication> publications, std::function<void(Status)> done) {
+  struct Batch {
+    std::size_t missing;
+    Status status;
+  };
+  auto batch = std::make_shared<Batch>(Batch{publications.size(), {}});
+  for (Publication& publication : publications) {
+    // What takes the place of something must not be given up while it is perhaps being written: it would be there twice.
+    publication.patient = true;
+    publication.done = [batch, done, weak = weak_from_this()](Status status) {
+      if (!status && batch->status) batch->status = std::move(status);
+      if (--batch->missing > 0) return;
+      if (const auto state = weak.lock()) state->letters.post([batch, done] { done(std::move(batch->status)); });
+    };
+  }
+  publisher.publish(std::move(publications));
+}
+
+void Consumer::State::finish(JobId id, std::uint64_t token, Status status, const std::function<void(Status)>& answer) {
+  const auto found = held.find(id);
+  if (found == held.end() || found->second.token != token) return answer(lease_lost(id));
+  Held& entry = found->second;
+  std::vector<std::function<void(Status)>> all = std::exchange(entry.also_waiting, {});
+  all.push_back(answer);
+  if (!status && valid(entry.parcel)) {
+    // Nothing has changed: whoever has the lease may try again, or let it go.
+    entry.state = Held::State::kOut;
+    entry.lease_until = steady_clock::now() + entry.owner->options.lease;
+    watch_lease(id, token, entry.lease_until);
+    for (const auto& one : all) one(status);
+    return;
+  }
+  const bool acknowledged = valid(entry.parcel);
+  if (acknowledged) acknowledge(entry.parcel);
+  // When the channel is gone the server delivers the original again; here it is known that it is settled.
+  if (status) remember(id, token, entry.parcel.message.published);
+  release(found);
+  for (auto& one : all) {
+    if (acknowledged) {
+      answers.emplace_back(id, std::move(one));
+    } else {
+      one(lease_lost(id));
+    }
+  }
+}
+
+// After the acknowledgements have been written.
+void Consumer::State::answer_settled() {
+  for (auto& [id, answer] : std::exchange(answers, {})) {
+    answer(connection != nullptr ? Status() : Status(lease_lost(id)));
+  }
+}
+
+Extended Consumer::State::extend(const LeaseRef& lease) {
+  const auto found = held.find(lease.id);
+  if (found == held.end() || found->second.token != lease.token) return {.lost = true};
+  Held& entry = found->second;
+  entry.lease_until = steady_clock::now() + entry.owner->options.lease;
+  return {.lost = false, .cancel_requested = board.is_cancelled(lease.id, entry.parcel.message.generation)};
+}
+
+void Consumer::State::watch_lease(const JobId& id, std::uint64_t token, Steady until) {
+  deadlines.push({until, id, token});
+}
+
+void Consumer::State::expire_leases() {
+  const Steady moment = steady_clock::now();
+  while (!deadlines.empty() && deadlines.top().when <= moment) {
+    const Deadline deadline = deadlines.top();
+    deadlines.pop();
+    const auto found = held.find(deadline.id);
+    if (found == held.end() || found->second.token != deadline.token) continue;
+    Held& entry = found->second;
+    const Steady until = std::min(entry.lease_until, entry.limit_until);
+    if (until > moment) {
+      deadlines.push({until, deadline.id, deadline.token});
+      continue;
+    }
+    if (entry.state == Held::State::kSettling) continue;  // Watched again when that fails.
+    end_attempt(found, entry.limit_until <= moment ? Fault::kTimedOut : Fault::kLost);
+  }
+}
+
+// The worker has fallen silent, or has run into the time limit: the same as if it had said so itself.
+void Consumer::State::end_attempt(std::unordered_map<JobId, Held>::iterator found, Fault fault) {
+  Parcel parcel = std::move(found->second.parcel);
+  JobMessage& message = parcel.message;
+  const JobId id = found->first;
+  release(found);
+  if (fault == Fault::kLost) count<&Stats::lost_leases>();
+  if (!valid(parcel)) return;
+  if (board.is_cancelled(id, message.generation)) return acknowledge(parcel);
+  const std::string text = fault == Fault::kLost ? "the worker fell silent: the lease was not extended in time"
+                                                 : "the attempt ran into its time limit";
+  const Outcome outcome = core::decide_after_fault(message.job.retry, message.counts, fault, text, random.next());
+  const Time moment = now();
+  record_fault(message, fault, text, moment);
+  if (const Dead* dead = std::get_if<Dead>(&outcome)) return bury(std::move(parcel), dead->reason);
+  const Milliseconds wait = std::get<RetryAt>(outcome).after;
+  put_back(std::move(parcel), wait, moment + wait);
+}
+
+void Consumer::State::acknowledge(const Parcel& parcel) {
+  if (valid(parcel)) parcel.source->acks.settle(parcel.tag);
+}
+
+void Consumer::State::remember(const JobId& id, std::uint64_t token, std::int64_t published) {
+  if (settled.insert_or_assign(id, Settled{token, published}).second) settled_order.push_back(id);
+  while (settled_order.size() > kRemembered) {
+    settled.erase(settled_order.front());
+    settled_order.pop_front();
+  }
+}
+
+void Consumer::State::release(std::unordered_map<JobId, Held>::iterator entry) {
+  Held gone = std::move(entry->second);
+  held.erase(entry);
+  gone.owner->out -= 1;
+  last_chances -= gone.last_chance ? 1 : 0;
+  for (Parcel& twin : gone.twins) {
+    twin.source->owner->out += 1;
+    to_check.push_back(std::move(twin));
+  }
+}
+
+Publication Consumer::State::to_ready(JobMessage message, Milliseconds wait) {
+  message.published = stamps.next();
+  Publication publication;
+  publication.to = {.kind = Destination::Kind::kReady, .name = message.job.queue, .key = {}, .delay = wait};
+  publication.message = encode(std::move(message));
+  return publication;
+}
+
+Publication Consumer::State::to_dead(JobMessage message, DeadReason reason) {
+  message.published = message.dead_at = stamps.next();
+  message.dead = reason;
+  Publication publication;
+  publication.to = {.kind = Destination::Kind::kDead, .name = message.job.queue, .key = {}, .delay = Milliseconds(0)};
+  publication.message = encode(std::move(message));
+  if (settings.dead_retention > Milliseconds(0)) {
+    publication.message.expiration = std::to_string(settings.dead_retention.count());
+  }
+  return publication;
+}
+
+// The copy first, then the acknowledgement; again and again, until one of them is impossible.
+void Consumer::State::replace(Parcel parcel, Publication publication) {
+  if (!valid(parcel)) return;
+  ++replacing;
+  auto both = std::make_shared<std::pair<Parcel, Publication>>(std::move(parcel), publication);
+  std::vector<Publication> one;
+  one.push_back(std::move(publication));
+  publish_all(std::move(one), [this, both](Status status) {
+    --replacing;
+    const Parcel& original = both->first;
+    if (status) {
+      if (valid(original)) {
+        acknowledge(original);
+      } else {
+        remember(original.message.job.id, 0, original.message.published);
+      }
+      return;
+    }
+    if (!stopping) after(kTryAgain, [this, both] { replace(std::move(both->first), std::move(both->second)); });
+  });
+}
+
+void Consumer::State::bury(Parcel parcel, DeadReason reason) {
+  Publication publication = to_dead(parcel.message, reason);
+  replace(std::move(parcel), std::move(publication));
+}
+
+// Unchanged but for what is in the message already. Without a due time it keeps the one it has.
+void Consumer::State::put_back(Parcel parcel, Milliseconds wait, std::optional<Time> due) {
+  JobMessage copy = parcel.message;
+  for (; parcel.deliveries > 0; --parcel.deliveries) copy.counts.crashed += 1;
+  if (due) copy.due = due;
+  Publication publication = to_ready(std::move(copy), wait);
+  replace(std::move(parcel), std::move(publication));
+}
+
+}  // namespace bide::brokers::rabbitmq

@@ -1,0 +1,242 @@
+// What the consumer's thread knows. Used by the sources of Consumer only:
+//
+//   consumer.cc          the thread, its connection and its timers
+//   consumer_sources.cc  subscriptions, their queues, and the way from a delivery to a lease
+//   consumer_settle.cc   from a lease to an acknowledgement
+//   consumer_notices.cc  the notice board: reading it up, keeping it up to date
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <queue>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "brokers/rabbitmq/ack_book.h"
+#include "brokers/rabbitmq/backoff.h"
+#include "brokers/rabbitmq/connection.h"
+#include "brokers/rabbitmq/consumer.h"
+#include "brokers/rabbitmq/declared.h"
+#include "brokers/rabbitmq/job_message.h"
+#include "brokers/rabbitmq/letterbox.h"
+#include "brokers/rabbitmq/publications.h"
+#include "core/job_ids.h"
+#include "platform/random.h"
+
+namespace bide::brokers::rabbitmq {
+
+using Steady = std::chrono::steady_clock::time_point;
+
+inline constexpr ChannelNumber kNewsChannel = 1;    // The private queue of notices.
+inline constexpr ChannelNumber kMemoryChannel = 2;  // The stream of notices, while it is read up.
+inline constexpr ChannelNumber kFirstSource = 3;
+
+struct Source;
+struct Subscriber;
+
+// A delivered message that is not acknowledged yet.
+struct Parcel {
+  std::shared_ptr<Source> source;
+  std::uint64_t serial = 0;  // Of the source's channel: another one means that the server has taken it back.
+  std::uint64_t tag = 0;
+  JobMessage message;
+  std::uint32_t deliveries = 0;  // Before this one, without an acknowledgement.
+};
+
+// One queue of one subscription: a channel and a consumer on it.
+struct Source {
+  std::shared_ptr<Subscriber> owner;
+  std::string queue;
+  int weight = 1;
+  ChannelNumber channel = 0;
+  bool open = false;       // The channel.
+  std::string tag;         // Of the consumer; empty: none.
+  int prefetch = 0;        // Of that consumer.
+  int extra = 0;           // Lent by queues that have nothing.
+  std::uint64_t serial = 0;
+  std::deque<Parcel> buffer;
+  AckBook acks;
+  Steady last_ack = {};
+  double served = 0;       // By weight: the source with the least is next.
+  Backoff backoff;
+  Steady next_try = {};
+};
+
+struct Subscriber {
+  SubscribeOptions options;
+  LeaseSink sink;
+  int credit = 0;
+  int out = 0;             // Leases unsettled, and parcels on the way to become one.
+  bool ended = false;
+  Steady starved_since = {};  // Has had credit to spare since then.
+  std::vector<std::shared_ptr<Source>> sources;
+  std::vector<Lease> granted;  // In this round.
+  // Waits for the first try to consume.
+  std::function<void(Status)> started;
+};
+
+// A lease that is out.
+struct Held {
+  enum class State : std::uint8_t { kOut, kSettling };
+  Parcel parcel;
+  std::shared_ptr<Subscriber> owner;
+  std::uint64_t token = 0;
+  Steady lease_until = {};
+  Steady limit_until = {};
+  State state = State::kOut;
+  bool last_chance = false;
+  std::vector<JobId> effect_ids;  // The same when it is settled again.
+  std::vector<std::function<void(Status)>> also_waiting;
+  std::vector<Parcel> twins;      // The same job, delivered a second time.
+};
+
+// What was settled here a short while ago.
+struct Settled {
+  std::uint64_t token = 0;
+  std::int64_t published = 0;
+};
+
+struct Timer {
+  Steady when;
+  std::function<void()> run;
+  bool operator<(const Timer& other) const { return when > other.when; }  // The earliest on top.
+};
+
+struct Deadline {
+  Steady when;
+  JobId id;
+  std::uint64_t token = 0;
+  bool operator<(const Deadline& other) const { return when > other.when; }  // The earliest on top.
+};
+
+struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
+  State(const Settings& given, Publisher& publishes, Stamps& stamp_source);
+
+  const Settings settings;
+  const Names names;
+  Publisher& publisher;
+  Stamps& stamps;
+  Letterbox letters;
+
+  // ---- The thread's own.
+  std::unique_ptr<Connection> connection;
+  Backoff backoff;
+  std::size_t next_host = 0;
+  Steady next_connect = {};
+  bool wanted = false;      // Somebody has asked for something that needs a connection.
+  bool stopping = false;
+  std::string trouble;      // Why there is no connection.
+  std::priority_queue<Timer> timers;
+  platform::SystemRandom random;
+  core::JobIdSource ids;
+
+  std::vector<std::shared_ptr<Subscriber>> subscribers;
+  std::map<ChannelNumber, std::shared_ptr<Source>> sources;
+  std::uint64_t last_serial = 0;
+
+  std::unordered_map<JobId, Held> held;
+  std::priority_queue<Deadline> deadlines;
+  int last_chances = 0;
+  std::unordered_map<JobId, Settled> settled;
+  std::deque<JobId> settled_order;
+  std::size_t replacing = 0;  // Parcels whose replacement is being published.
+  std::vector<std::pair<JobId, std::function<void(Status)>>> answers;  // Once the acknowledgements are written.
+
+  NoticeBoard board;
+  bool caught_up = false;
+  std::string private_queue;
+  std::string marker;
+  std::int64_t next_offset = -1;     // Of the stream; -1: from the beginning.
+  std::uint64_t memory_unacked = 0;
+  bool memory_open = false;
+  Steady last_memory = {};
+  bool asking = false;               // A get is under way.
+  Steady last_asked = {};
+  std::vector<Parcel> to_check;      // Chosen; to be checked by the next get.
+  std::vector<Parcel> checking;      // Chosen before the get under way.
+  std::vector<std::function<void(Result<const NoticeBoard*>)>> questions;  // Answered by the next get ...
+  std::vector<std::function<void(Result<const NoticeBoard*>)>> asked;      // ... or by the one under way.
+
+  std::thread thread;
+  std::thread::id thread_id;
+  mutable std::mutex stats_mutex;
+  Stats stats;
+
+  // consumer.cc
+  void run();
+  void step();
+  void connect();
+  void lose(const Error& error);
+  void take_events();
+  void take_event(Event event);
+  Steady run_timers();
+  void await_acks();
+  void after(Milliseconds wait, std::function<void()> run);
+  void flush_acks();
+  void hand_out();
+  void shut_down();
+  bool on_thread() const { return std::this_thread::get_id() == thread_id; }
+  Time now() const;
+  template <std::uint64_t Stats::*field>
+  void count(std::uint64_t by = 1) {
+    std::lock_guard lock(stats_mutex);
+    stats.*field += by;
+  }
+
+  // consumer_sources.cc
+  void add(std::shared_ptr<Subscriber> subscriber);
+  void end(const std::shared_ptr<Subscriber>& subscriber);
+  void set_credit(const std::shared_ptr<Subscriber>& subscriber, int credit);
+  void tend_sources();
+  void start(const std::shared_ptr<Source>& source);
+  void stop(const std::shared_ptr<Source>& source);
+  void close_when_empty(const std::shared_ptr<Source>& source);
+  void lose_channel(const std::shared_ptr<Source>& source, const Error& error);
+  int wanted_prefetch(const Source& source) const;
+  void lend();
+  void take_delivery(Delivery delivery);
+  void choose();
+  void judge(Parcel parcel);
+  void grant(Parcel parcel);
+  bool valid(const Parcel& parcel) const { return parcel.source->open && parcel.serial == parcel.source->serial; }
+
+  // consumer_settle.cc
+  void settle(Settlement settlement, std::function<void(Status)> answer);
+  void finish(JobId id, std::uint64_t token, Status status, const std::function<void(Status)>& answer);
+  void answer_settled();
+  void publish_all(std::vector<Publication> publications, std::function<void(Status)> done);
+  Extended extend(const LeaseRef& lease);
+  void watch_lease(const JobId& id, std::uint64_t token, Steady until);
+  void expire_leases();
+  void end_attempt(std::unordered_map<JobId, Held>::iterator found, Fault fault);
+  void acknowledge(const Parcel& parcel);
+  void replace(Parcel parcel, Publication publication);
+  void bury(Parcel parcel, DeadReason reason);
+  void put_back(Parcel parcel, Milliseconds wait, std::optional<Time> due);
+  Publication to_ready(JobMessage message, Milliseconds wait);
+  Publication to_dead(JobMessage message, DeadReason reason);
+  void remember(const JobId& id, std::uint64_t token, std::int64_t published);
+  void release(std::unordered_map<JobId, Held>::iterator entry);
+  Status lost_or_unknown(const LeaseRef& lease) const;
+
+  // consumer_notices.cc
+  Status start_reading();
+  void take_memory(const Delivery& delivery);
+  void take_news(const Delivery& delivery);
+  void apply(const Notice& notice);
+  void write(std::vector<Notice> notices);
+  void write_marker();
+  void watch_silence(const std::string& written);
+  void finish_reading();
+  void ask_if_needed();
+  void news_are_read();
+  void spare_what_was_out(const std::vector<const Parcel*>& not_started);
+};
+
+}  // namespace bide::brokers::rabbitmq

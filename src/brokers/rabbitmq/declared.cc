@@ -1,0 +1,111 @@
+#include "brokers/rabbitmq/declared.h"
+
+#include <algorithm>
+
+#include "platform/clock.h"
+
+namespace bide::brokers::rabbitmq {
+
+Status declare(Connection& connection, ChannelNumber channel, const Topology& topology) {
+  for (const ExchangeSpec& exchange : topology.exchanges) {
+    if (Status status = connection.declare_exchange(channel, exchange); !status) return status;
+  }
+  for (const QueueSpec& queue : topology.queues) {
+    if (const Result<QueueCounts> status = connection.declare_queue(channel, queue); !status) return status.error();
+  }
+  for (const BindingSpec& binding : topology.bindings) {
+    if (Status status = connection.bind(channel, binding); !status) return status;
+  }
+  return {};
+}
+
+Status Declared::open_channel(Connection& connection) {
+  if (channel_open_) return {};
+  Status status = connection.open_channel(channel_);
+  channel_open_ = status.has_value();
+  return status;
+}
+
+Result<bool> Declared::is_there(Connection& connection, const std::string& queue) {
+  if (Status status = open_channel(connection); !status) return status.error();
+  const Result<QueueCounts> there = connection.look_at_queue(channel_, queue);
+  if (there) return true;
+  channel_open_ = false;
+  if (connection.alive() && there.error().code == ErrorCode::kNotFound) return false;
+  return there.error();
+}
+
+Status Declared::declare_now(Connection& connection, const Topology& topology) {
+  if (!settings_.declare) return {};
+  bool is_new = false;
+  for (const QueueSpec& queue : topology.queues) {
+    const Result<bool> there = is_there(connection, queue.name);
+    if (!there) return there.error();
+    is_new = is_new || !*there;
+  }
+  if (Status status = open_channel(connection); !status) return status;
+  Status status = declare(connection, channel_, topology);
+  if (status && is_new && settings_.queue_type == QueueType::kQuorum) status = harden(connection);
+  if (!status) channel_open_ = false;
+  return status;
+}
+
+Status Declared::harden(Connection& connection) {
+  const std::string name = names_.prefix() + ".new." + std::to_string(platform::real_clock().now().wall_us);
+  // Should it be left behind, it goes by itself.
+  const QueueSpec passing{name, {{"x-queue-type", "quorum"}, {"x-expires", 60'000}}};
+  if (const auto made = connection.declare_queue(channel_, passing); !made) return made.error();
+  return connection.delete_queue(channel_, name, false, false);
+}
+
+Status Declared::foundation(Connection& connection) {
+  if (foundation_) return {};
+  Status status = declare_now(connection, rabbitmq::foundation(settings_));
+  foundation_ = status.has_value();
+  return status;
+}
+
+Status Declared::ready(Connection& connection, const std::string& queue) {
+  if (ready_.contains(queue)) return {};
+  if (created_ && settings_.declare) {
+    const Result<bool> there = is_there(connection, names_.queue(queue));
+    if (!there) return there.error();
+    if (!*there) created_(queue);
+  }
+  Status status = declare_now(connection, ready_queue(settings_, queue));
+  if (status) ready_.insert(queue);
+  return status;
+}
+
+Status Declared::dead(Connection& connection, const std::string& queue) {
+  if (dead_.contains(queue)) return {};
+  Status status = declare_now(connection, dead_queue(settings_, queue));
+  if (status) dead_.insert(queue);
+  return status;
+}
+
+Status Declared::path(Connection& connection, const DelayPath& path) {
+  Topology missing;
+  for (int lap = laps_ + 1; lap <= path.laps; ++lap) missing.add(delay_lap(settings_, lap));
+  for (const DelayHop& hop : path.hops) {
+    if (!hops_.contains(hop)) missing.add(delay_hop(settings_, hop));
+  }
+  if (path.leaves >= 0 && !exits_.contains(path.leaves)) missing.add(delay_exit(settings_, path.leaves));
+  if (missing.exchanges.empty()) return {};
+  if (Status status = declare_now(connection, missing); !status) return status;
+  laps_ = std::max(laps_, path.laps);
+  hops_.insert(path.hops.begin(), path.hops.end());
+  if (path.leaves >= 0) exits_.insert(path.leaves);
+  return {};
+}
+
+void Declared::forget() {
+  channel_open_ = foundation_ = false;
+  ready_.clear();
+  dead_.clear();
+  hops_.clear();
+  exits_.clear();
+  laps_ = 0;
+}
+
+}  // namespace bide::brokers::rabbitmq

@@ -1,0 +1,75 @@
+// Publisher: the one thread that publishes. Everything is mandatory, persistent and confirmed; publishes are pipelined
+// up to a window, and one confirm frame completes many callers.
+//
+// What a message needs (queues, hops) is declared when it is first needed. When the connection is lost, it is made again
+// with growing, jittered pauses; what was not confirmed is sent again under the same id. Nothing waits for ever: after
+// `patience` a message that cannot be sent or is not confirmed completes with kOverloaded (the server is blocked or the
+// queue is full: nothing was written) or kUnavailable (it may have been).
+//
+// Safe to call from any thread. Completions run on the publisher's thread.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bide/broker.h"
+#include "brokers/rabbitmq/amqp_message.h"
+#include "brokers/rabbitmq/amqp_url.h"
+#include "brokers/rabbitmq/delay_path.h"
+#include "brokers/rabbitmq/topology.h"
+
+namespace bide::brokers::rabbitmq {
+
+// Where a message goes.
+struct Destination {
+  enum class Kind : std::uint8_t {
+    kReady,     // A bide queue, at once or after a delay.
+    kDead,      // The dead set of a bide queue.
+    kNotices,   // The fanout exchange of notices.
+    kQueue,     // An AMQP queue by its own name, through the default exchange; nothing is declared.
+    kExchange,  // An exchange and a key; nothing is declared.
+  };
+  Kind kind = Kind::kReady;
+  std::string name = {};     // The bide queue, the AMQP queue or the exchange.
+  std::string key = {};      // kExchange only.
+  Milliseconds delay{0};     // kReady only. Counted from the moment of the call.
+};
+
+struct Publication {
+  Destination to = {};
+  AmqpMessage message = {};
+  std::function<void(Status)> done = {};
+  bool patient = false;  // Waits for the server as long as it takes, and is taken however much waits already.
+};
+
+class Publisher {
+ public:
+  struct Stats {
+    std::uint64_t confirmed = 0;
+    std::uint64_t resent = 0;      // After a lost connection: possible duplicates.
+    std::uint64_t connections = 0;
+  };
+
+  // Connects and declares the foundation before it returns.
+  static Result<std::unique_ptr<Publisher>> open(const Settings& settings);
+  ~Publisher();
+  // Waits for what is under way, at most `patience`; the rest completes with kUnavailable.
+  void close();
+
+  void publish(std::vector<Publication> publications);
+
+  Pressure pressure() const;
+  Stats stats() const;
+
+ private:
+  struct State;
+  explicit Publisher(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bide::brokers::rabbitmq

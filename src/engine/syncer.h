@@ -1,0 +1,77 @@
+// Syncer: a thread that waits for the disk, so that the engine's thread need not.
+
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "bide/result.h"
+
+namespace bide::engine {
+
+class Syncer {
+ public:
+  // `finished` runs in the syncer's thread after each sync.
+  explicit Syncer(std::function<void()> finished) : finished_(std::move(finished)), thread_([this] { run(); }) {}
+  ~Syncer() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // One at a time: the last one's answer must have been taken.
+  void start(std::function<Status()> sync) {
+    {
+      std::lock_guard lock(mutex_);
+      sync_ = std::move(sync);
+      outcome_.reset();
+    }
+    changed_.notify_all();
+  }
+  bool is_done() const {
+    std::lock_guard lock(mutex_);
+    return outcome_.has_value();
+  }
+  // Waits for it, and takes its answer.
+  Status wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return outcome_.has_value(); });
+    return *std::exchange(outcome_, std::nullopt);
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return sync_ || stop_; });
+      if (!sync_) return;
+      const std::function<Status()> sync = std::exchange(sync_, nullptr);
+      lock.unlock();
+      Status outcome = sync();
+      lock.lock();
+      outcome_ = std::move(outcome);
+      changed_.notify_all();
+      lock.unlock();
+      finished_();
+      lock.lock();
+    }
+  }
+
+  const std::function<void()> finished_;
+  mutable std::mutex mutex_;  // Guards everything below but the thread.
+  std::condition_variable changed_;
+  std::function<Status()> sync_;
+  std::optional<Status> outcome_;
+  bool stop_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace bide::engine

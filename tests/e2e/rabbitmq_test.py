@@ -1,0 +1,216 @@
+"""`bide rabbitmq` against a real server of the test's own."""
+
+import json
+import time
+import unittest
+
+import command
+import rabbitmq_node
+
+STEPS = "steps(10s,100s,1h,2h,10h)"
+
+
+def setUpModule():
+    global NODE
+    if not rabbitmq_node.is_installed():
+        raise unittest.SkipTest("rabbitmq-server is not installed")
+    NODE = rabbitmq_node.RabbitmqNode()
+    unittest.addModuleCleanup(NODE.stop)
+
+
+class RabbitmqTest(command.CommandTest):
+    """Each test has a prefix of its own on the one server."""
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = "test-" + self.id().rsplit(".", 1)[1][5:45]
+        self.url = f"{NODE.url}?prefix={self.prefix}"
+
+    def queues(self):
+        return {name: count for name, count in NODE.queues().items() if name.startswith(self.prefix + ".")}
+
+    def rabbitmq(self, what, *words, url=None):
+        """(exit code, answer)"""
+        code, out, err = self.run_bide("rabbitmq", what, "--url", url or self.url, "--json", *words)
+        self.assertTrue(out, err)
+        return code, json.loads(out)
+
+    def findings(self, *words, url=None, check=None):
+        code, answer = self.rabbitmq("doctor", *words, url=url)
+        problems = [each for each in answer["findings"] if each["weight"] == "problem"]
+        self.assertEqual(code, 1 if problems else 0, answer)
+        self.assertEqual(answer["problems"], len(problems))
+        return [each for each in problems if check is None or each["check"] == check]
+
+    def wait_until(self, condition, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"it did not happen; queues: {self.queues()}")
+            time.sleep(0.1)
+
+
+class PlanTest(RabbitmqTest):
+    def test_a_plan_changes_nothing(self):
+        code, plan = self.rabbitmq("plan", "--queue", "mail", "--retry", STEPS)
+        self.assertEqual(code, 0)
+        self.assertEqual({each["state"] for each in plan["queues"] + plan["exchanges"]}, {"missing"})
+        self.assertEqual(self.queues(), {})
+
+    def test_what_was_applied_is_there_and_applying_again_changes_nothing(self):
+        _, plan = self.rabbitmq("plan", "--queue", "mail", "--retry", STEPS)
+        code, applied = self.rabbitmq("apply", "--queue", "mail", "--retry", STEPS)
+        self.assertEqual((code, applied["there"]), (0, 0))
+        self.assertEqual(sorted(self.queues()), sorted(each["name"] for each in plan["queues"]))
+        _, plan = self.rabbitmq("plan", "--queue", "mail", "--retry", STEPS)
+        self.assertEqual((plan["missing"], plan["differing"]), (0, 0))
+        code, applied = self.rabbitmq("apply", "--queue", "mail", "--retry", STEPS)
+        self.assertEqual((code, applied["declared"]), (0, 0))
+        self.assertEqual(self.findings("--queue", "mail", "--retry", STEPS), [])
+
+    def test_a_job_finds_its_way_through_what_was_applied(self):
+        self.bide("rabbitmq", "apply", "--url", self.url, "--queue", "mail", "--delays-up-to", "2s")
+        declared = self.queues()
+        self.bide("enqueue", "hello", "--queue", "mail", "--delay", "1234ms", "--url", self.url + "&declare=no")
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.queue.mail"] == 1)
+        self.assertEqual(sorted(self.queues()), sorted(declared))
+        self.assertEqual(self.queues()[f"{self.prefix}.lost"], 0)
+        self.assertIn("mail", self.bide("queue", "list", "--url", self.url))
+
+    def test_with_jitter_every_delay_up_to_the_longest_is_planned(self):
+        _, exact = self.rabbitmq("plan", "--retry", "fixed(1s,x5)")
+        _, jittered = self.rabbitmq("plan", "--retry", "fixed(1s,x5,jitter=0.5)")
+        self.assertEqual(len([each for each in exact["queues"] if ".delay." in each["name"]]), 3)
+        # 1500 ms is 0x5dc: five queues of level 2, fifteen each of the levels below.
+        self.assertEqual(len([each for each in jittered["queues"] if ".delay." in each["name"]]), 35)
+
+
+class DriftTest(RabbitmqTest):
+    def test_other_arguments_are_found_before_the_server_refuses_them(self):
+        self.bide("rabbitmq", "apply", "--queue", "mail", "--url", self.url + "&max_length=5&delivery_limit=7")
+        found = {each["text"].split()[0]: each for each in self.findings("--queue", "mail", check="arguments")}
+        self.assertEqual(sorted(found), ["x-delivery-limit", "x-max-length"])
+        self.assertIn("max_length=5", found["x-max-length"]["remedy"])
+        code, plan = self.rabbitmq("plan", "--queue", "mail")
+        self.assertEqual((code, plan["differing"]), (78, 1))
+        before = self.queues()
+        self.assert_fails(78, "PRECONDITION_FAILED", "rabbitmq", "apply", "--queue", "mail", "--queue", "new", "--url",
+                          self.url)
+        self.assertEqual(self.queues(), before)
+
+    def test_a_queue_that_would_lose_jobs_is_named_with_every_reason(self):
+        name = f"{self.prefix}.delay.3.2"
+        NODE.declare_queue(name, {"x-queue-type": "quorum", "x-message-ttl": 9000,
+                                  "x-dead-letter-exchange": f"{self.prefix}.delay.2"})
+        texts = [each["text"] for each in self.findings(check="arguments") if each["about"] == name]
+        self.assertEqual(sorted(text.split()[0] for text in texts),
+                         ["x-dead-letter-strategy", "x-message-ttl", "x-overflow"])
+        self.assertTrue(any("'9000', wanted is '8192'" in text for text in texts), texts)
+        # Nobody has touched it, and nothing else was made.
+        self.assertEqual(list(self.queues()), [name])
+
+    def test_what_new_servers_refuse_is_named(self):
+        NODE.declare_queue(f"{self.prefix}.queue.old", {"x-queue-mode": "lazy", "x-max-length": 10_000_000,
+                                                        "x-overflow": "reject-publish"})
+        NODE.declare_queue(f"{self.prefix}.queue.gone", {}, durable=False)
+        found = self.findings("--queue", "old", "--queue", "gone", check="arguments", url=self.url + "&queue_type=classic")
+        texts = "\n".join(each["text"] for each in found)
+        self.assertIn("x-queue-mode is 'lazy'", texts)
+        self.assertIn("durable is 'false'", texts)
+        self.assertIn("RabbitMQ 4", texts)
+
+
+class TroubleTest(RabbitmqTest):
+    def test_a_message_that_has_lost_its_way_is_found(self):
+        self.bide("enqueue", "hello", "--queue", "mail", "--delay", "2s", "--url", self.url)
+        self.assertEqual(self.findings(check="lost"), [])
+        NODE.delete_queue(f"{self.prefix}.queue.mail")
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.lost"] == 1)
+        [lost] = self.findings(check="lost")
+        self.assertIn("of kind hello, on its way to", lost["text"])
+        # It was only looked at.
+        self.assertEqual(self.queues()[f"{self.prefix}.lost"], 1)
+        self.assertEqual(len(self.findings(check="lost")), 1)
+
+    def test_a_level_that_does_not_pass_jobs_on_is_found_and_not_collected(self):
+        # So coarse that every delay is one visit to one queue.
+        url = self.url + "&max_length=1&patience=2s&precision=4096ms"
+        level = f"{self.prefix}.delay.3.1"
+        # The server counts with a lag: the queue is full when it refuses a job.
+        self.wait_until(lambda: self.run_bide("enqueue", "now", "--queue", "mail", "--url", url)[0] == 75)
+        for _ in range(40):
+            self.bide("enqueue", "late", "--queue", "mail", "--delay", "1s", "--url", url)
+        self.wait_until(lambda: any(each["about"] == level for each in self.findings(check="passing", url=url)))
+        self.assertEqual(len(self.findings(check="full", url=url)), 1)
+        _, collected = self.rabbitmq("gc", "--while-stopped", url=url)
+        self.assertEqual(collected["removed"], [])
+        self.assertIn("full", collected["kept"][0]["why"])
+        self.assertIn(level, self.queues())
+
+    def test_a_server_that_takes_no_messages_is_noticed(self):
+        self.bide("rabbitmq", "apply", "--url", self.url)
+        NODE.set_memory_alarm(True)
+        try:
+            # The server looks at its memory every few seconds.
+            self.wait_until(lambda: self.findings(check="alarm"))
+            self.assertIn("memory", self.findings(check="alarm")[0]["text"])
+        finally:
+            NODE.set_memory_alarm(False)
+        self.wait_until(lambda: self.findings() == [])
+
+    def test_time_limits_are_compared_with_the_consumer_timeout(self):
+        self.bide("rabbitmq", "apply", "--url", self.url)
+        self.assertEqual(self.findings("--time-limit", "10m"), [])
+        self.assertEqual(len(self.findings("--time-limit", "2h", check="consumer_timeout")), 1)
+        self.assertEqual(self.findings("--time-limit", "2h", "--consumer-timeout", "3h"), [])
+
+
+class GcTest(RabbitmqTest):
+    def test_nothing_is_removed_that_a_job_may_still_need(self):
+        self.bide("rabbitmq", "apply", "--url", self.url, "--delays", "1h,10h")
+        self.bide("enqueue", "hello", "--queue", "mail", "--delay", "1h", "--url", self.url)
+        before = self.queues()
+        _, dry = self.rabbitmq("gc", "--dry-run")
+        self.assertEqual(self.queues(), before)
+        code, done = self.rabbitmq("gc", "--while-stopped")
+        self.assertEqual((code, done["removed"]), (0, dry["removed"]))
+        # The hour begins in a queue of level 5. What comes before it, or beside it, is of no use to that job.
+        self.assertEqual(done["removed"], [f"{self.prefix}.delay.6.2", f"{self.prefix}.delay.5.2"])
+        why = {each["queue"]: each["why"] for each in done["kept"]}
+        self.assertIn("1 jobs wait", why[f"{self.prefix}.delay.5.3"])
+        self.assertIn(f"{self.prefix}.delay.5.3", why[f"{self.prefix}.delay.4.6"])
+        self.assertEqual(set(before) - set(self.queues()), set(done["removed"]))
+
+    def test_idle_queues_are_removed_and_made_again_when_needed(self):
+        self.bide("rabbitmq", "apply", "--url", self.url, "--queue", "mail", "--delays", "1s")
+        _, done = self.rabbitmq("gc", "--while-stopped")
+        self.assertEqual((len(done["removed"]), done["kept"]), (3, []))
+        self.assertFalse([name for name in self.queues() if ".delay." in name])
+        self.bide("enqueue", "hello", "--queue", "mail", "--delay", "1s", "--url", self.url)
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.queue.mail"] == 1)
+        self.assertEqual(self.findings(), [])
+
+
+class ErrorTest(RabbitmqTest):
+    def test_mistakes_are_told_with_their_exit_codes(self):
+        self.assert_fails(64, "--while-stopped", "rabbitmq", "gc", "--url", self.url)
+        self.assert_fails(64, "--delays: invalid duration", "rabbitmq", "plan", "--delays", "1s,x", "--url", self.url)
+        self.assert_fails(64, "--queue: invalid name", "rabbitmq", "plan", "--queue", "a b", "--url", self.url)
+        self.assert_fails(64, "--retry", "rabbitmq", "plan", "--retry", "often", "--url", self.url)
+        self.assert_fails(78, "amqp://", "rabbitmq", "plan", "--url", "bide:./data")
+        self.assert_fails(78, "did you mean 'prefix'?", "rabbitmq", "plan", "--url", NODE.url + "?prefx=a")
+        self.assert_fails(78, "compat=sneakers", "rabbitmq", "plan", "--url", NODE.url + "?compat=sneakers")
+        self.assert_fails(78, "bide bench engine", "bench", "broker", "--url", "bide:./data")
+
+    def test_the_server_s_refusals_are_in_its_own_words_and_without_the_password(self):
+        wrong = NODE.url.replace("guest:guest", "guest:secret-word")
+        code, _, err = self.run_bide("rabbitmq", "doctor", "--url", wrong)
+        self.assertEqual(code, 77)
+        self.assertIn("ACCESS_REFUSED", err)
+        self.assertNotIn("secret-word", err)
+        self.assert_fails(77, "vhost", "rabbitmq", "plan", "--url", NODE.url + "/no-such-vhost")
+        port = rabbitmq_node.free_port()
+        self.assert_fails(69, str(port), "rabbitmq", "plan", "--url", f"amqp://127.0.0.1:{port}")
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,277 @@
+#include "rabbitmq/load.h"
+
+#include <stdexcept>
+
+#include "bide/inspector.h"
+#include "bide/wait.h"
+#include "crash/witness.h"
+#include "platform/fatal.h"
+#include "support/seeded_random.h"
+
+namespace bide::rabbitmq_test {
+namespace {
+
+constexpr Milliseconds kAgain{50};
+
+brokers::OpenedBroker open(const std::string& url) {
+  auto opened = brokers::open_broker(url);
+  if (!opened) throw std::runtime_error("the broker does not open: " + opened.error().message);
+  return std::move(*opened);
+}
+
+std::string words(const Lease& lease) { return lease.job.id.to_string() + " " + std::to_string(lease.token); }
+
+}  // namespace
+
+Load::Load(LoadOptions options)
+    : options_(std::move(options)),
+      injector_(histories_.path(), "injector"),
+      producer_(open(options_.producer_url)),
+      worker_(open(options_.worker_url)),
+      witnessed_producer_(std::make_shared<crash::WitnessBroker>(
+          producer_.broker, std::make_shared<crash::HistoryWriter>(histories_.path(), "producer"))),
+      worker_history_(std::make_shared<crash::HistoryWriter>(histories_.path(), "worker0")) {
+  for (int i = 0; i < options_.workers; ++i) {
+    workers_.emplace_back([this, i] { work(options_.seed + 1000 + static_cast<std::uint64_t>(i)); });
+  }
+  auto subscription = worker_.broker->subscribe({.credit = options_.credit}, [this](std::vector<Lease> leases) {
+    const std::lock_guard lock(mutex_);
+    for (Lease& lease : leases) {
+      worker_history_->say("leased " + words(lease) + " " + std::to_string(lease.attempt) + " " +
+                           std::to_string(SubscribeOptions().lease.count()));
+      leases_.push_back(std::move(lease));
+    }
+    changed_.notify_all();
+  });
+  if (!subscription) throw std::runtime_error("no subscription: " + subscription.error().message);
+  subscription_ = std::move(*subscription);
+  warm_up();
+}
+
+Load::~Load() {
+  stop_producing();
+  subscription_.reset();
+  {
+    std::unique_lock lock(mutex_);
+    closing_ = true;
+    changed_.notify_all();
+  }
+  for (std::thread& thread : workers_) thread.join();
+  workers_.clear();
+  // Completions may be on their way until the brokers are gone.
+  witnessed_producer_.reset();
+  producer_ = {};
+  worker_ = {};
+}
+
+void Load::start_producing() {
+  producing_ = true;
+  for (int i = 0; i < options_.producers; ++i) {
+    producers_.emplace_back([this, i] { produce(options_.seed + static_cast<std::uint64_t>(i)); });
+  }
+}
+
+void Load::stop_producing() {
+  producing_ = false;
+  for (std::thread& thread : producers_) thread.join();
+  producers_.clear();
+}
+
+Job Load::make_job(Milliseconds delay) {
+  Job job;
+  job.id = next_id();
+  job.kind = "work";
+  job.delay = delay;
+  job.retry = RetryPolicy::fixed(Milliseconds(100), RetryPolicy::kMaxAttemptsLimit);
+  return job;
+}
+
+void Load::warm_up() {
+  // There is a queue for each digit of a delay in milliseconds, to the base of 16.
+  std::vector<Job> jobs;
+  for (std::int64_t unit = 1; unit <= options_.longest_delay.count(); unit *= 16) {
+    for (std::int64_t digit = 1; digit < 16 && digit * unit <= options_.longest_delay.count(); ++digit) {
+      jobs.push_back(make_job(Milliseconds(digit * unit)));
+    }
+  }
+  enqueue(std::move(jobs));
+  await_done(1);  // The first one ends in the dead set, which is a queue, too.
+}
+
+// Returns when all are confirmed, or patience has run out.
+void Load::enqueue(std::vector<Job> jobs) {
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (!jobs.empty() && std::chrono::steady_clock::now() < give_up) {
+    const auto results = wait<std::vector<Result<Enqueued>>>(
+        [&](auto done) { witnessed_producer_->enqueue(jobs, std::move(done)); });
+    std::vector<Job> left;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (results && (*results)[i]) {
+        note_confirmed(jobs[i].id);
+      } else {
+        const Error& error = results ? (*results)[i].error() : results.error();
+        platform::require(error.code != ErrorCode::kInvalidArgument, error.message);
+        left.push_back(std::move(jobs[i]));
+      }
+    }
+    jobs = std::move(left);
+    if (!jobs.empty()) std::this_thread::sleep_for(kAgain);
+  }
+}
+
+void Load::produce(std::uint64_t seed) {
+  support::SeededRandom random(seed);
+  const auto longest = static_cast<std::uint64_t>(options_.longest_delay.count()) + 1;
+  while (producing_) {
+    std::vector<Job> jobs;
+    for (int i = 0; i < options_.batch; ++i) {
+      const bool waits = random.chance(0.33);
+      jobs.push_back(make_job(Milliseconds(waits ? static_cast<std::int64_t>(random.next_below(longest)) : 0)));
+      jobs.back().body = std::string(random.next_below(400), 'x');
+    }
+    enqueue(std::move(jobs));
+    std::this_thread::sleep_for(options_.pause);
+  }
+}
+
+void Load::work(std::uint64_t seed) {
+  support::SeededRandom random(seed);
+  for (;;) {
+    Lease lease;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return closing_ || !leases_.empty(); });
+      if (leases_.empty()) return;
+      lease = std::move(leases_.front());
+      leases_.pop_front();
+    }
+    worker_history()->say("start " + words(lease) + " " + std::to_string(lease.attempt));
+    std::this_thread::sleep_for(options_.handler_time);
+    worker_history()->say("finish " + words(lease));
+    settle(lease, random.next());
+  }
+}
+
+void Load::settle(const Lease& lease, std::uint64_t chance) {
+  Settlement settlement{.lease = {lease.job.id, lease.token}};
+  std::vector<std::string> lines;
+  bool is_final = true;
+  if (lease.attempt == 1 && chance % 8 == 0 && has_buried_) {
+    const Milliseconds after(static_cast<std::int64_t>(chance >> 40) % 300);
+    settlement.outcome = RetryAt{.after = after, .error = "the first attempt"};
+    lines.push_back("settle " + words(lease) + " " + std::string(crash::kRetry) + " " + std::to_string(after.count()));
+    is_final = false;
+  } else if (chance % 64 == 1 || !has_buried_.exchange(true)) {
+    settlement.outcome = Dead{.error = "enough"};
+    lines.push_back("settle " + words(lease) + " " + std::string(crash::kDead) + " 0");
+  } else {
+    lines.push_back("settle " + words(lease) + " " + std::string(crash::kDone) + " 0");
+  }
+  if (chance % 16 == 2 && lease.job.kind == "work") {
+    Job effect = make_job(Milliseconds(0));
+    effect.kind = "effect";
+    lines.push_back("effect " + effect.id.to_string() + " 0 " + words(lease));
+    settlement.effects.push_back(std::move(effect));
+  }
+  const std::shared_ptr<crash::HistoryWriter> history = worker_history();
+  history->say_all(lines);
+  const std::vector<Job> effects = settlement.effects;
+  worker_.broker->settle({std::move(settlement)},
+                         [this, history, lease, is_final, effects](Result<std::vector<Status>> answer) {
+                           const bool accepted = answer && answer->front();
+                           const bool lost = answer && !accepted && answer->front().error().code == ErrorCode::kLeaseLost;
+                           if (accepted) history->say("settled " + words(lease));
+                           if (lost) history->say("not_settled " + words(lease));
+                           if (!accepted) return;
+                           for (const Job& effect : effects) note_confirmed(effect.id);
+                           if (is_final) note_ended(lease.job.id);
+                         });
+}
+
+void Load::note_confirmed(const JobId& id) {
+  const std::lock_guard lock(mutex_);
+  Fate& fate = fates_[id];
+  if (fate.confirmed) return;
+  fate.confirmed = true;
+  confirmed_ += 1;
+  if (!fate.ended) unfinished_ += 1;
+  last_confirmed_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+}
+
+void Load::note_ended(const JobId& id) {
+  const std::lock_guard lock(mutex_);
+  Fate& fate = fates_[id];
+  if (fate.ended) return;
+  fate.ended = true;
+  done_ += 1;
+  if (fate.confirmed) unfinished_ -= 1;
+  changed_.notify_all();
+}
+
+JobId Load::next_id() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t number = ++last_id_;
+  std::array<std::uint8_t, JobId::kSize> bytes{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9};
+  for (unsigned i = 0; i < 5; ++i) bytes[11 + i] = static_cast<std::uint8_t>(number >> (32 - 8 * i));
+  return JobId(bytes);
+}
+
+bool Load::await(const std::function<bool()>& holds, std::chrono::milliseconds at_most) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, at_most, holds);
+}
+
+bool Load::await_confirmed(std::uint64_t count) const {
+  return await([&] { return confirmed_ >= count; });
+}
+
+bool Load::await_done(std::uint64_t count) const {
+  return await([&] { return done_ >= count; });
+}
+
+bool Load::drain(std::chrono::milliseconds at_most) const {
+  return await([&] { return unfinished_ == 0; }, at_most);
+}
+
+std::uint64_t Load::confirmed() const {
+  const std::lock_guard lock(mutex_);
+  return confirmed_;
+}
+
+std::uint64_t Load::done() const {
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
+std::uint64_t Load::unfinished() const {
+  const std::lock_guard lock(mutex_);
+  return unfinished_;
+}
+
+std::chrono::steady_clock::time_point Load::last_confirmed() const {
+  const std::lock_guard lock(mutex_);
+  return last_confirmed_;
+}
+
+std::shared_ptr<crash::HistoryWriter> Load::worker_history() const {
+  const std::lock_guard lock(mutex_);
+  return worker_history_;
+}
+
+void Load::note_outage(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  // For the checker it is as if the worker had been stopped, and another had taken its place.
+  const std::string before = "worker" + std::to_string(outages_);
+  injector_.say_all({"killed " + before + " " + what, "gone " + before + " 0"});
+  outages_ += 1;
+  worker_history_ = std::make_shared<crash::HistoryWriter>(histories_.path(), "worker" + std::to_string(outages_));
+}
+
+crash::Findings Load::examine() {
+  stop_producing();
+  subscription_.reset();
+  return crash::check(crash::read_histories(histories_.path()), {}, worker_.broker->capabilities());
+}
+
+}  // namespace bide::rabbitmq_test
