@@ -176,6 +176,7 @@ Status Engine::collect(std::vector<Request>& requests) {
   collected_.requests.insert(collected_.requests.end(), std::make_move_iterator(requests.begin()),
                              std::make_move_iterator(requests.end()));
   requests.clear();
+  if (Status expired = ledger_->expire_leases(); !expired) return expired;
   auto deliveries = ledger_->grant();
   if (!deliveries) return deliveries.error();
   if (!deliveries->empty()) busy_until_us_ = options_.clock->now().elapsed_us + kQuietUs;

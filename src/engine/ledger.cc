@@ -210,7 +210,6 @@ Status Ledger::follow_clock() {
 Status Ledger::begin() {
   if (Status followed = follow_clock(); !followed) return followed;
   state_.advance(now_ms(), wall_us_ / 1000);
-  if (Status expired = expire_leases(); !expired) return expired;
   if (Status forgotten = forget_old(); !forgotten) return forgotten;
   if (!tasks_.empty()) {
     auto finished = tasks_.front().run();

@@ -1,8 +1,8 @@
 // Ledger: the engine without its thread. It checks requests against the state, writes down what follows from them, and
 // gives out leases. Deterministic: time, disk and randomness come in from outside, so a simulation runs this very code.
 //
-// One step is: begin(), any number of requests, grant(), commit(); then what they answered may be told, and the leases
-// that grant() gave may be delivered. The caller is one thread.
+// One step is: begin(), any number of requests, expire_leases(), grant(), commit(); then what they answered may be told,
+// and the leases that grant() gave may be delivered. The caller is one thread.
 
 #pragma once
 
@@ -66,8 +66,10 @@ class Ledger {
   const OpenReport& open_report() const { return open_report_; }
 
   // --- One step.
-  // Looks at the clock: jobs become ready, leases run out, old results are forgotten.
+  // Looks at the clock: jobs become ready, old results are forgotten.
   Status begin();
+  // Leases run out. After the requests: when the engine was held up, whoever wanted to keep a lease may be among them.
+  Status expire_leases();
   // Leases for whoever has credit, to be delivered after the commit. Leases alone are written and not synced: the count
   // of attempts must survive the process, and the next sync takes it along.
   Result<std::vector<Delivery>> grant();
@@ -157,7 +159,6 @@ class Ledger {
   Status give_back(Slot slot, const Returned& returned, EndedBy by);
   Status change(journal::Changed record);
   Status remove(const JobId& id, journal::RemoveCause cause);
-  Status expire_leases();
   Status forget_old();
   void release_credit(Slot slot);
   void finished(const JobId& id);

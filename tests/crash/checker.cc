@@ -171,7 +171,8 @@ class Examination {
       if (parent.accepted) {
         job.confirmed = true;
         ++findings_.effects;
-      } else if (parent.refused && parent.asks == 1 && !somebody_died(parent.settle_us, parent.refused_us)) {
+      } else if (parent.refused && parent.asks == 1 && can_.atomic_effects &&
+                 !somebody_died(parent.settle_us, parent.refused_us)) {
         ++job.refusals;
       }
     }
@@ -227,6 +228,11 @@ class Examination {
 
   // Why there was another attempt.
   void look_at_reason(const std::string& name, const Attempt& earlier, const Attempt& later) {
+    if (earlier.accepted && !can_.final_settle && later.number <= earlier.number) {
+      // The acknowledgement was lost with its connection: what was settled is handed out again, as the same attempt.
+      ++findings_.duplicates["redelivered"];
+      return;
+    }
     const Process& process = processes_[earlier.process];
     const bool ended = process.end_us() <= later.start_us;
     const bool stopped = ended && process.in_order;

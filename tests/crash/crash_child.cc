@@ -106,7 +106,7 @@ void add_handlers(Worker& worker) {
 
 int work(Client& client, const std::string& name, const std::shared_ptr<HistoryWriter>& history,
          std::map<std::string, int> numbers) {
-  WorkerOptions options{.concurrency = 8, .lease = 1500ms, .grace = 10s, .name = name};
+  WorkerOptions options{.concurrency = 8, .lease = 3000ms, .grace = 10s, .name = name};
   if (numbers.contains("concurrency")) options.concurrency = numbers["concurrency"];
   if (numbers.contains("credit")) options.credit = numbers["credit"];
   if (numbers.contains("lease_ms")) options.lease = Milliseconds(numbers["lease_ms"]);

@@ -29,7 +29,7 @@ using std::chrono::steady_clock;
 
 constexpr int kProducers = 2;
 constexpr int kWorkers = 3;
-constexpr auto kPause = 2500ms;  // The children's leases last 1500 ms.
+constexpr auto kPause = 4500ms;  // The children's leases last 3000 ms.
 constexpr auto kDrainAtMost = 180s;
 
 struct Settings {

@@ -28,7 +28,7 @@ bool Simulation::is_ready(const ModelJob& job) const {
 }
 
 bool Simulation::grant() {
-  if (crashed_) return true;  // In a request; the commit finds out.
+  if (crashed_) return true;
   learn_ids(*ledger_, now_);
   granted_.clear();
   const World before = now_;

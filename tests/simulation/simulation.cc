@@ -90,7 +90,7 @@ void Simulation::one_step() {
   if (!begin()) return;
   // Many live jobs: fewer new ones.
   for (std::uint64_t left = below(5); left > 0 && !crashed_; --left) request();
-  if (!grant() || !commit() || !tidy()) return;
+  if (!expire() || !grant() || !commit() || !tidy()) return;
   check();
   if (chance(0.01)) {
     close_cleanly();
@@ -180,10 +180,17 @@ bool Simulation::begin() {
   }
   latest_now_ms_ = std::max(latest_now_ms_, moment_.now_ms());
   expect(ledger_->now_ms() == moment_.now_ms(), "the engine's time is not what it should be");
-  observe_leases();
   observe_forgotten();
   now_.see_due(moment_);
   run_task();
+  return true;
+}
+
+bool Simulation::expire() {
+  if (crashed_) return true;  // In a request; the commit finds out.
+  if (Status expired = ledger_->expire_leases(); !expired) return failed(expired.error(), "expire", false);
+  if (crashed_) return failed({ErrorCode::kIoError, ""}, "expire", false);
+  observe_leases();
   return true;
 }
 

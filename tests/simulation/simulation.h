@@ -78,6 +78,7 @@ class Simulation {
   void choose_options();
   void one_step();
   bool begin();
+  bool expire();
   bool commit();
   bool tidy();
   bool tidy_to_quiet();

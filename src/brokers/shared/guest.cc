@@ -19,11 +19,9 @@ constexpr Milliseconds kTick{100};
 constexpr Milliseconds kSilenceTick{1'000};
 // How long a call waits for an owner that does not say a word, because it was stopped without being ended. What people
 // ask for may take its time; the end of a subscription waits only out of courtesy.
-std::optional<std::int64_t> longest_silence_ms(FrameType type, Milliseconds patience) {
-  if (type == FrameType::kUnsubscribe) return patience.count() / 5;
-  if (type == FrameType::kEnqueue || type == FrameType::kExtend || type == FrameType::kSettle) {
-    return 2 * patience.count();
-  }
+std::optional<std::int64_t> longest_silence_ms(FrameType type) {
+  if (type == FrameType::kUnsubscribe) return 1'000;
+  if (type == FrameType::kEnqueue || type == FrameType::kExtend || type == FrameType::kSettle) return 10'000;
   return std::nullopt;
 }
 
@@ -187,7 +185,8 @@ void Guest::talk() {
     std::lock_guard lock(mutex_);
     asleep_ = false;
   }
-  if (waited[1].read) heard_ms_ = now_ms();
+  // An owner that takes what we send is alive too.
+  if (waited[1].read || waited[1].write) heard_ms_ = now_ms();
   if (waiting && !waited[1].read) expire_unanswered();
   const bool late = closing && now_ms() - closing_since_ms_ > kGoodbyeAtMostMs;
   if (late || (waited[1].read && !receive())) lose_owner();
@@ -401,7 +400,7 @@ void Guest::expire_unanswered() {
   {
     std::lock_guard lock(mutex_);
     for (auto at = calls_.begin(); at != calls_.end();) {
-      const auto longest = longest_silence_ms(at->second.type, patience_);
+      const auto longest = longest_silence_ms(at->second.type);
       if (!longest || now - std::max(heard_ms_, at->second.since_ms) < *longest) {
         ++at;
         continue;

@@ -39,7 +39,7 @@ using FindOwner = std::function<Result<std::variant<Greeted, Successor>>()>;
 
 class Guest : public Broker, public Inspector, public std::enable_shared_from_this<Guest> {
  public:
-  // So long calls wait for an owner; twice as long those of workers and producers for one that does not say a word.
+  // So long calls wait for an owner to be there.
   static constexpr Milliseconds kPatience{5'000};
 
   static std::shared_ptr<Guest> start(Greeted greeted, FindOwner find_owner, Milliseconds patience = kPatience);
