@@ -31,16 +31,15 @@ constexpr const char* kDue = "due";
 constexpr int kParts = 3;
 
 Status purge(Inspector& inspector, const char* queue) {
-  const Result<std::uint64_t> purged =
-      wait<std::uint64_t>([&](auto done) { inspector.purge(queue, std::move(done)); });
+  const Result<std::uint64_t> purged = wait<std::uint64_t>([&](auto done) { inspector.purge(queue, std::move(done)); });
   if (!purged) return purged.error();
   return {};
 }
 
 Result<double> enqueue_rate(Broker& broker, std::uint64_t jobs) {
   const Stopwatch watch;
-  const Status produced = produce(broker, {.jobs = jobs},
-                                  [](std::uint64_t number) { return make_bench_job(number, kBurst); });
+  const Status produced =
+      produce(broker, {.jobs = jobs}, [](std::uint64_t number) { return make_bench_job(number, kBurst); });
   if (!produced) return produced.error();
   return static_cast<double>(jobs) / watch.seconds();
 }
@@ -62,7 +61,7 @@ Result<double> single_p50_us(Broker& broker, int count) {
 
 Status measure_rates(Broker& broker, Inspector& inspector, const BrokerBenchOptions& options, const Scale& scale,
                      BrokerFigures& figures) {
-  std::vector<double> ceilings, rates, ratios, cycles;
+  std::vector<double> ratios;
   // The first round makes queues and connections and does not count.
   for (int round = 0; round <= scale.rounds; ++round) {
     double ceiling = 0;
@@ -78,18 +77,18 @@ Status measure_rates(Broker& broker, Inspector& inspector, const BrokerBenchOpti
     if (!cycle) return cycle.error();
     if (round == 0) continue;
     if (ceiling > 0) {
-      ceilings.push_back(ceiling);
+      figures.ceiling_rounds.push_back(ceiling);
       ratios.push_back(*rate / ceiling);
     }
-    rates.push_back(*rate);
-    cycles.push_back(*cycle);
+    figures.enqueue_rounds.push_back(*rate);
+    figures.cycle_rounds.push_back(*cycle);
   }
-  if (!ceilings.empty()) {
-    figures.ceiling_enqueue_per_s = median(ceilings);
+  if (!ratios.empty()) {
+    figures.ceiling_enqueue_per_s = median(figures.ceiling_rounds);
     figures.enqueue_ratio = median(ratios);
   }
-  figures.enqueue_per_s = median(rates);
-  figures.cycle_per_s = median(cycles);
+  figures.enqueue_per_s = median(figures.enqueue_rounds);
+  figures.cycle_per_s = median(figures.cycle_rounds);
   return {};
 }
 
@@ -117,10 +116,11 @@ Result<BrokerFigures> bench_broker(Broker& broker, Inspector& inspector, const B
   if (Status purged = purge(inspector, kAlone); !purged) return purged.error();
 
   next("lateness of delayed jobs");
-  Result<DueLoad> late = measure_due_load(broker, kDue, {.per_second = 500,
-                                                         .longest_delay = Milliseconds(10'000),
-                                                         .warm_up_seconds = scale.warm_up_seconds,
-                                                         .seconds = scale.lateness_seconds});
+  Result<DueLoad> late = measure_due_load(broker, kDue,
+                                          {.per_second = 500,
+                                           .longest_delay = Milliseconds(10'000),
+                                           .warm_up_seconds = scale.warm_up_seconds,
+                                           .seconds = scale.lateness_seconds});
   if (!late) return late.error();
   figures.lateness_jobs = late->late_ms.size();
   figures.lateness_p50_ms = quantile(late->late_ms, 0.5);

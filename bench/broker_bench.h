@@ -1,5 +1,5 @@
-// bench_broker: what a server makes of jobs through bide's seam, whichever it is, and, where it is known, what it makes of
-// bare messages.
+// bench_broker: what a server makes of jobs through bide's seam, whichever it is, and, where it is known, what it makes
+// of bare messages.
 
 #pragma once
 
@@ -24,6 +24,10 @@ struct BrokerFigures {
   std::optional<double> enqueue_ratio = {};          // Of the ceiling: the median of the rounds.
   double single_p50_us = 0;                          // One at a time.
   double cycle_per_s = 0;                            // Enqueued, handed out, settled.
+  // Each round by itself: how much the figures above may be trusted.
+  std::vector<double> ceiling_rounds = {};
+  std::vector<double> enqueue_rounds = {};
+  std::vector<double> cycle_rounds = {};
   std::uint64_t lateness_jobs = 0;
   double lateness_p50_ms = 0;  // From the call of enqueue plus the delay to the sink.
   double lateness_p99_ms = 0;

@@ -35,7 +35,8 @@ std::uint64_t number_of(std::string_view body) {
 
 class Arrivals {
  public:
-  Arrivals(std::size_t jobs, std::size_t first_counted) : due_(jobs), seen_(jobs, false), first_counted_(first_counted) {}
+  Arrivals(std::size_t jobs, std::size_t first_counted)
+      : due_(jobs), seen_(jobs, false), first_counted_(first_counted) {}
 
   void expect(std::uint64_t number, steady_clock::time_point due) {
     std::lock_guard lock(mutex_);
@@ -69,8 +70,8 @@ class Arrivals {
     changed_.wait_until(lock, deadline, [&] { return error_ || arrived_ == seen_.size(); });
     if (error_) return *error_;
     if (arrived_ == seen_.size()) return std::move(load_);
-    return Error{ErrorCode::kUnavailable,
-                 std::to_string(seen_.size() - arrived_) + " of " + std::to_string(seen_.size()) + " jobs did not arrive"};
+    return Error{ErrorCode::kUnavailable, std::to_string(seen_.size() - arrived_) + " of " +
+                                              std::to_string(seen_.size()) + " jobs did not arrive"};
   }
 
  private:
@@ -96,7 +97,8 @@ Result<DueLoad> measure_due_load(Broker& broker, const char* queue, const DueLoa
   std::uniform_int_distribution<std::int64_t> delays(0, options.longest_delay.count());
   const auto start = steady_clock::now();
   for (std::size_t number = 0; number < jobs && !arrivals->failed(); ++number) {
-    std::this_thread::sleep_until(start + std::chrono::microseconds(number * 1'000'000 / static_cast<std::size_t>(options.per_second)));
+    std::this_thread::sleep_until(
+        start + std::chrono::microseconds(number * 1'000'000 / static_cast<std::size_t>(options.per_second)));
     std::vector<Job> one;
     one.push_back(make_bench_job(number, queue));
     one.back().delay = Milliseconds(delays(random));

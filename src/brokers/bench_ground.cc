@@ -22,7 +22,8 @@ Result<BenchGround> rabbitmq_ground(std::string_view url, std::string_view rest,
   settings->prefix = kPrefix;
   BenchGround ground;
   // The last one of two settings counts.
-  ground.url = std::string(url) + (url.find('?') == std::string_view::npos ? "?" : "&") + "prefix=" + std::string(kPrefix);
+  ground.url =
+      std::string(url) + (url.find('?') == std::string_view::npos ? "?" : "&") + "prefix=" + std::string(kPrefix);
   if (!tls) {
     Result<std::unique_ptr<rabbitmq::BarePublisher>> opened =
         rabbitmq::BarePublisher::open(*settings, std::string(kPrefix) + ".bare");

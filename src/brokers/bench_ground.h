@@ -1,5 +1,5 @@
-// BenchGround: what a benchmark needs of a server besides the Broker: a corner where it disturbs nobody, the rate of the
-// server without bide, where that is known, and somebody who cleans up.
+// BenchGround: what a benchmark needs of a server besides the Broker: a corner where it disturbs nobody, the rate of
+// the server without bide, where that is known, and somebody who cleans up.
 
 #pragma once
 

@@ -69,20 +69,26 @@ JsonObject to_json(const bench::WorkerFigures& f) {
   return json.add("goals", to_json(bench::goals(f)));
 }
 
+JsonArray to_json(const std::vector<double>& numbers) {
+  JsonArray json;
+  for (const double number : numbers) json.raw(json_number(number));
+  return json;
+}
+
 JsonObject to_json(const bench::BrokerFigures& f) {
   JsonObject json;
   json.add("quick", f.quick);
   JsonObject enqueue;
   enqueue.add("per_s", f.enqueue_per_s);
   if (f.ceiling_enqueue_per_s && f.enqueue_ratio) {
-    json.add("ceiling", JsonObject().add("enqueue_per_s", *f.ceiling_enqueue_per_s));
+    json.add("ceiling", JsonObject().add("enqueue_per_s", *f.ceiling_enqueue_per_s).add("rounds", to_json(f.ceiling_rounds)));
     enqueue.add("ratio", *f.enqueue_ratio);
   } else {
     json.add("ceiling", JsonObject().add_null("enqueue_per_s"));
     enqueue.add_null("ratio");
   }
-  json.add("enqueue", enqueue.add("single_p50_us", f.single_p50_us));
-  json.add("cycle", JsonObject().add("per_s", f.cycle_per_s));
+  json.add("enqueue", enqueue.add("single_p50_us", f.single_p50_us).add("rounds", to_json(f.enqueue_rounds)));
+  json.add("cycle", JsonObject().add("per_s", f.cycle_per_s).add("rounds", to_json(f.cycle_rounds)));
   json.add("lateness", JsonObject()
                            .add("jobs", f.lateness_jobs)
                            .add("p50_ms", f.lateness_p50_ms)

@@ -143,8 +143,9 @@ int gc(const Invocation& call) {
   options.dry_run = call.has("--dry-run");
   options.queues = queues_of(call);
   if (!options.dry_run && !call.has("--while-stopped")) {
-    fail_usage("processes that run remember what they have declared, and would send jobs after a queue that is gone: "
-               "stop all that enqueue or retry and say --while-stopped, or look with --dry-run");
+    fail_usage(
+        "processes that run remember what they have declared, and would send jobs after a queue that is gone: "
+        "stop all that enqueue or retry and say --while-stopped, or look with --dry-run");
   }
   const std::vector<GcEntry> entries = take(collect_garbage(settings, options));
   std::fputs(call.json() ? (to_json(entries, options.dry_run).text() + "\n").c_str()
@@ -155,7 +156,8 @@ int gc(const Invocation& call) {
 
 constexpr Flag kQueueFlag = {"--queue", "NAME", "a bide queue; may be repeated", true};
 constexpr Flag kRetryFlag = {"--retry", "POLICY", "a retry policy whose waits are expected; may be repeated", true};
-constexpr Flag kDelaysFlag = {"--delays", "LIST", "delays that are expected, such as 10s,100s,1h; may be repeated", true};
+constexpr Flag kDelaysFlag = {"--delays", "LIST", "delays that are expected, such as 10s,100s,1h; may be repeated",
+                              true};
 constexpr Flag kUpToFlag = {"--delays-up-to", "DURATION", "every delay up to this is expected"};
 
 }  // namespace
@@ -164,33 +166,43 @@ std::vector<Command> rabbitmq_commands() {
   return {
       {.path = "rabbitmq plan",
        .summary = "Say what bide would declare on a RabbitMQ server, and what of it is there",
-       .details = "Nothing is changed. Exits 78 when something is there with other arguments. Without queues and delays\n"
-                  "it shows what every deployment needs. With declare=no in the URL, or a policy with jitter, the queues\n"
-                  "for every delay up to the longest one are included.",
+       .details =
+           "Nothing is changed. Exits 78 when something is there with other arguments. Without queues and delays\n"
+           "it shows what every deployment needs. With declare=no in the URL, or a policy with jitter, the queues\n"
+           "for every delay up to the longest one are included.",
        .flags = {kQueueFlag, kRetryFlag, kDelaysFlag, kUpToFlag, kUrlFlag, kJsonFlag},
        .run = plan},
       {.path = "rabbitmq apply",
        .summary = "Declare what bide needs on a RabbitMQ server",
-       .details = "For deployments whose processes may not configure the server (declare=no in their URL). Nothing that is\n"
-                  "there is changed; when something is there with other arguments nothing is declared, exit 78.",
+       .details =
+           "For deployments whose processes may not configure the server (declare=no in their URL). Nothing that is\n"
+           "there is changed; when something is there with other arguments nothing is declared, exit 78.",
        .flags = {kQueueFlag, kRetryFlag, kDelaysFlag, kUpToFlag, kUrlFlag, kJsonFlag},
        .run = apply},
       {.path = "rabbitmq doctor",
        .summary = "Look for what endangers jobs on a RabbitMQ server",
-       .details = "Over AMQP alone, without the management plugin; nothing is declared. Exits 1 when there is a problem.\n"
-                  "What cannot be seen over AMQP is asked about.",
-       .flags = {kQueueFlag, kRetryFlag, kDelaysFlag, kUpToFlag,
+       .details =
+           "Over AMQP alone, without the management plugin; nothing is declared. Exits 1 when there is a problem.\n"
+           "What cannot be seen over AMQP is asked about.",
+       .flags = {kQueueFlag,
+                 kRetryFlag,
+                 kDelaysFlag,
+                 kUpToFlag,
                  {"--time-limit", "DURATION", "the longest time limit of any job; default: 30m"},
                  {"--consumer-timeout", "DURATION", "what the server's consumer_timeout is set to; default: 30m"},
-                 kUrlFlag, kJsonFlag},
+                 kUrlFlag,
+                 kJsonFlag},
        .run = doctor},
       {.path = "rabbitmq gc",
        .summary = "Remove delay queues that nobody needs now",
-       .details = "Only those through which no job can be on its way; it says what was kept, and why. Stop whatever enqueues\n"
-                  "or retries first: a process remembers what it has declared.",
+       .details =
+           "Only those through which no job can be on its way; it says what was kept, and why. Stop whatever enqueues\n"
+           "or retries first: a process remembers what it has declared.",
        .flags = {{"--dry-run", "", "only say what would be removed"},
                  {"--while-stopped", "", "nothing that enqueues or retries is running"},
-                 kQueueFlag, kUrlFlag, kJsonFlag},
+                 kQueueFlag,
+                 kUrlFlag,
+                 kJsonFlag},
        .run = gc},
   };
 }

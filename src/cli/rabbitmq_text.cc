@@ -114,7 +114,8 @@ std::string plan_text(const Plan& plan) {
     table.row({"queue", queue.spec.name, state_text(queue.examined), arguments_text(queue.spec.arguments)});
   }
   std::string text = table.text() + "\n" + std::to_string(plan.missing()) + " missing, " +
-                     std::to_string(plan.differing()) + " with other arguments, " + std::to_string(plan.bindings.size()) +
+                     std::to_string(plan.differing()) + " with other arguments, " +
+                     std::to_string(plan.bindings.size()) +
                      " bindings (AMQP does not show bindings; making one that is there changes nothing)\n";
   for (const PlannedQueue& queue : plan.queues) {
     for (const Difference& difference : queue.examined.differences) {

@@ -1,4 +1,4 @@
-"""A RabbitMQ of one node for a test: private ports on loopback, a folder and a cookie of its own, ended by process id."""
+"""A RabbitMQ of one node for a test: private ports on loopback, its own folder and cookie, ended by process id."""
 
 import os
 import random

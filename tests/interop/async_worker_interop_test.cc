@@ -25,9 +25,10 @@ using brokers::rabbitmq::compat::to_hex;
 
 // {:job-name :job-1 :args {:hello :world} :current-iteration ITERATION :retry-max 2 :retry-timeout-ms 100}
 std::string message_at(const std::string& iteration) {
-  return from_hex("4e50590070056a086a6f622d6e616d656a056a6f622d316a046172677370016a0568656c6c6f6a05776f726c646a1163757272"
-                  "656e742d697465726174696f6e" + iteration +
-                  "6a0972657472792d6d617864026a1072657472792d74696d656f75742d6d736464");
+  return from_hex(
+      "4e50590070056a086a6f622d6e616d656a056a6f622d316a046172677370016a0568656c6c6f6a05776f726c646a1163757272"
+      "656e742d697465726174696f6e" +
+      iteration + "6a0972657472792d6d617864026a1072657472792d74696d656f75742d6d736464");
 }
 
 class AsyncWorkerInterop : public InteropTest {

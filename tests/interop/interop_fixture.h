@@ -1,4 +1,5 @@
-// InteropTest: a RabbitMQ of our own with a bide broker on one side and another system, played by the test, on the other.
+// InteropTest: a RabbitMQ of our own with a bide broker on one side and another system, played by the test, on the
+// other.
 
 #pragma once
 
@@ -33,15 +34,10 @@ class InteropTest : public rabbitmq_test::RabbitmqTest<1> {
     }
     return 0;
   }
-  bool has_queue(const std::string& queue) const {
-    for (const support::RabbitmqQueue& one : server().queues()) {
-      if (one.name == queue) return true;
-    }
-    return false;
-  }
 
   static Result<Enqueued> enqueue(Broker& broker, Job job) {
-    auto results = wait<std::vector<Result<Enqueued>>>([&](auto done) { broker.enqueue({std::move(job)}, std::move(done)); });
+    auto results =
+        wait<std::vector<Result<Enqueued>>>([&](auto done) { broker.enqueue({std::move(job)}, std::move(done)); });
     if (!results) return results.error();
     return results->front();
   }

@@ -276,9 +276,7 @@ TEST_F(SneakersInterop, BideDeclaresWhatSneakersWouldAndFindsWhatIsThere) {
 }
 
 TEST_F(SneakersInterop, QueueThatWouldDropRejectedMessagesIsRefused) {
-  const std::string error = server().evaluate(
-      "rabbit_amqqueue:declare(rabbit_misc:r(<<\"/\">>, queue, <<\"" + queue_ + "\">>), true, false, [], none, <<\"test\">>).");
-  ASSERT_TRUE(has_queue(queue_)) << error;
+  ruby("plain " + queue_);
   auto opened = brokers::open_broker(sneakers_url());
   ASSERT_TRUE(opened);
   const auto refused = opened->broker->subscribe({.queues = {{queue_, 1}}}, [](std::vector<Lease>) {});
@@ -294,7 +292,8 @@ TEST_F(SneakersInterop, DeadJobsOfBothKindsAreListedAndReplayed) {
   auto opened = brokers::open_broker(sneakers_url("&queues=" + queue_));
   ASSERT_TRUE(opened);
   const auto list = [&] {
-    return wait<JobPage>([&](auto done) { opened->inspector->list({.states = {JobState::kDead}}, "", 10, std::move(done)); });
+    return wait<JobPage>(
+        [&](auto done) { opened->inspector->list({.states = {JobState::kDead}}, "", 10, std::move(done)); });
   };
   const Result<JobPage> page = list();
   ASSERT_TRUE(page) << page.error().message;
@@ -304,9 +303,8 @@ TEST_F(SneakersInterop, DeadJobsOfBothKindsAreListedAndReplayed) {
   EXPECT_EQ(dead.attempts, 1u);
   EXPECT_EQ(dead.history.at(0).text, "failed in Ruby");
   EXPECT_EQ(list()->jobs.at(0).job.id, dead.job.id) << "looking changes nothing";
-  const auto replayed = wait<std::vector<Status>>([&](auto done) {
-    opened->inspector->replay({dead.job.id}, {}, std::move(done));
-  });
+  const auto replayed =
+      wait<std::vector<Status>>([&](auto done) { opened->inspector->replay({dead.job.id}, {}, std::move(done)); });
   ASSERT_TRUE(replayed && replayed->front());
   Taker taker(*opened->broker, queue_);
   const Lease lease = taker.next();

@@ -2,6 +2,7 @@
 # publishes, counts and puts into its error queue.
 #
 #   sneakers_side.rb PORT declare QUEUE TTL_MS [quorum]     declares the worker's queues and exchanges
+#   sneakers_side.rb PORT plain QUEUE                       declares a queue without arguments
 #   sneakers_side.rb PORT publish QUEUE BODY [HEADER VALUE] publishes through the exchange, confirmed
 #   sneakers_side.rb PORT work QUEUE MAX COUNT              takes COUNT deliveries; one whose body begins with "fail" fails
 #   sneakers_side.rb PORT errors QUEUE                      takes everything out of the error queue
@@ -45,6 +46,8 @@ when 'declare'
   channel.queue(failed.name, durable: true).bind(failed, routing_key: '#')
   queue.bind(exchange, routing_key: queue_name)
   queue.bind(requeue, routing_key: '#')
+when 'plain'
+  channel.queue(queue_name, durable: true)
 when 'publish'
   body, header, value = rest
   channel.confirm_select

@@ -37,8 +37,9 @@ class RabbitmqClusterFaults : public RabbitmqTest<3> {
 
 TEST_F(RabbitmqClusterFaults, KillOfTheLeaderOfAQueueLosesNothingThatWasConfirmed) {
   Load load({.producer_url = url(), .worker_url = url(), .pause = milliseconds(50)});
+  server().settle_declarations();
   load.start_producing();
-  ASSERT_TRUE(load.await_confirmed(300));
+  ASSERT_TRUE(load.await_confirmed(load.confirmed() + 300));
   const int leader = server().leader_of(queue_name());
   ASSERT_GE(leader, 0) << "invalid: nobody leads the queue";
   kill_and_bring_back(load, leader);
@@ -47,8 +48,9 @@ TEST_F(RabbitmqClusterFaults, KillOfTheLeaderOfAQueueLosesNothingThatWasConfirme
 
 TEST_F(RabbitmqClusterFaults, KillOfOneNodeAfterTheOtherLosesNothingThatWasConfirmed) {
   Load load({.producer_url = url(), .worker_url = url(), .pause = milliseconds(50)});
+  server().settle_declarations();
   load.start_producing();
-  ASSERT_TRUE(load.await_confirmed(300));
+  ASSERT_TRUE(load.await_confirmed(load.confirmed() + 300));
   for (int node = 0; node < server().size(); ++node) ASSERT_NO_FATAL_FAILURE(kill_and_bring_back(load, node));
   expect_nothing_lost(load, 1800);
 }

@@ -1,5 +1,6 @@
 #include "rabbitmq/load.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "bide/inspector.h"
@@ -12,6 +13,7 @@ namespace bide::rabbitmq_test {
 namespace {
 
 constexpr Milliseconds kAgain{50};
+constexpr Milliseconds kLastWord{5000};  // What has not been said by then will not be.
 
 brokers::OpenedBroker open(const std::string& url) {
   auto opened = brokers::open_broker(url);
@@ -45,7 +47,7 @@ Load::Load(LoadOptions options)
   });
   if (!subscription) throw std::runtime_error("no subscription: " + subscription.error().message);
   subscription_ = std::move(*subscription);
-  warm_up();
+  if (options_.warm_up) warm_up();
 }
 
 Load::~Load() {
@@ -87,15 +89,25 @@ Job Load::make_job(Milliseconds delay) {
 }
 
 void Load::warm_up() {
-  // There is a queue for each digit of a delay in milliseconds, to the base of 16.
-  std::vector<Job> jobs;
-  for (std::int64_t unit = 1; unit <= options_.longest_delay.count(); unit *= 16) {
-    for (std::int64_t digit = 1; digit < 16 && digit * unit <= options_.longest_delay.count(); ++digit) {
-      jobs.push_back(make_job(Milliseconds(digit * unit)));
-    }
+  // There is a queue for each digit of a delay: after so many at random each has been needed.
+  support::SeededRandom random(options_.seed);
+  for (int batch = 0; batch < 10; ++batch) {
+    std::vector<Job> jobs;
+    for (int i = 0; i < 50; ++i) jobs.push_back(make_job(random_delay(random)));
+    enqueue(std::move(jobs));
   }
+  drain();
+}
+
+void Load::enqueue_delayed(int count, Milliseconds delay) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < count; ++i) jobs.push_back(make_job(delay));
   enqueue(std::move(jobs));
-  await_done(1);  // The first one ends in the dead set, which is a queue, too.
+}
+
+Milliseconds Load::random_delay(support::SeededRandom& random) const {
+  const auto longest = static_cast<std::uint64_t>(options_.longest_delay.count());
+  return Milliseconds(static_cast<std::int64_t>(random.next_below(longest + 1)));
 }
 
 // Returns when all are confirmed, or patience has run out.
@@ -121,12 +133,11 @@ void Load::enqueue(std::vector<Job> jobs) {
 
 void Load::produce(std::uint64_t seed) {
   support::SeededRandom random(seed);
-  const auto longest = static_cast<std::uint64_t>(options_.longest_delay.count()) + 1;
   while (producing_) {
     std::vector<Job> jobs;
     for (int i = 0; i < options_.batch; ++i) {
       const bool waits = random.chance(0.33);
-      jobs.push_back(make_job(Milliseconds(waits ? static_cast<std::int64_t>(random.next_below(longest)) : 0)));
+      jobs.push_back(make_job(waits ? random_delay(random) : Milliseconds(0)));
       jobs.back().body = std::string(random.next_below(400), 'x');
     }
     enqueue(std::move(jobs));
@@ -156,12 +167,12 @@ void Load::settle(const Lease& lease, std::uint64_t chance) {
   Settlement settlement{.lease = {lease.job.id, lease.token}};
   std::vector<std::string> lines;
   bool is_final = true;
-  if (lease.attempt == 1 && chance % 8 == 0 && has_buried_) {
+  if (lease.attempt == 1 && chance % 8 == 0) {
     const Milliseconds after(static_cast<std::int64_t>(chance >> 40) % 300);
     settlement.outcome = RetryAt{.after = after, .error = "the first attempt"};
     lines.push_back("settle " + words(lease) + " " + std::string(crash::kRetry) + " " + std::to_string(after.count()));
     is_final = false;
-  } else if (chance % 64 == 1 || !has_buried_.exchange(true)) {
+  } else if (chance % 64 == 1) {
     settlement.outcome = Dead{.error = "enough"};
     lines.push_back("settle " + words(lease) + " " + std::string(crash::kDead) + " 0");
   } else {
@@ -173,6 +184,7 @@ void Load::settle(const Lease& lease, std::uint64_t chance) {
     lines.push_back("effect " + effect.id.to_string() + " 0 " + words(lease));
     settlement.effects.push_back(std::move(effect));
   }
+  if (is_final) note_asked(lease.job.id);
   const std::shared_ptr<crash::HistoryWriter> history = worker_history();
   history->say_all(lines);
   const std::vector<Job> effects = settlement.effects;
@@ -195,7 +207,17 @@ void Load::note_confirmed(const JobId& id) {
   fate.confirmed = true;
   confirmed_ += 1;
   if (!fate.ended) unfinished_ += 1;
+  if (!fate.may_have_ended) untouched_ += 1;
   last_confirmed_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+}
+
+void Load::note_asked(const JobId& id) {
+  const std::lock_guard lock(mutex_);
+  Fate& fate = fates_[id];
+  if (fate.may_have_ended) return;
+  fate.may_have_ended = true;
+  if (fate.confirmed) untouched_ -= 1;
   changed_.notify_all();
 }
 
@@ -231,7 +253,9 @@ bool Load::await_done(std::uint64_t count) const {
 }
 
 bool Load::drain(std::chrono::milliseconds at_most) const {
-  return await([&] { return unfinished_ == 0; }, at_most);
+  if (!await([&] { return untouched_ == 0; }, at_most)) return false;
+  await([&] { return unfinished_ == 0; }, std::min<std::chrono::milliseconds>(at_most, kLastWord));
+  return true;
 }
 
 std::uint64_t Load::confirmed() const {

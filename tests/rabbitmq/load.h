@@ -22,6 +22,7 @@
 #include "brokers/open_broker.h"
 #include "crash/checker.h"
 #include "crash/history.h"
+#include "support/seeded_random.h"
 #include "support/temporary_directory.h"
 
 namespace bide::rabbitmq_test {
@@ -37,6 +38,7 @@ struct LoadOptions {
   Milliseconds handler_time{1};
   int credit = 50;
   std::uint64_t seed = 1;
+  bool warm_up = true;  // See Load's constructor.
 };
 
 class Load {
@@ -44,7 +46,7 @@ class Load {
   // For what must come: a server that starts again on a busy machine takes its time.
   static constexpr std::chrono::seconds kPatience{120};
 
-  // Every queue that the load is going to need has been declared when it returns.
+  // With a warm-up, every queue that the load is going to need has been declared when it returns.
   explicit Load(LoadOptions options);
   ~Load();
   Load(const Load&) = delete;
@@ -58,7 +60,10 @@ class Load {
   // True when so many have been confirmed, or done, since the beginning; false when patience ran out.
   bool await_confirmed(std::uint64_t count) const;
   bool await_done(std::uint64_t count) const;
-  // True when every confirmed job has come to its end; false when that took too long.
+  // Jobs that wait for so long, confirmed when it returns.
+  void enqueue_delayed(int count, Milliseconds delay);
+  // True when every confirmed job has come to its end, or may have: the word that its outcome was accepted can be lost
+  // with a connection. False when that took too long.
   bool drain(std::chrono::milliseconds at_most = kPatience) const;
 
   std::uint64_t confirmed() const;
@@ -76,6 +81,7 @@ class Load {
  private:
   struct Fate {
     bool confirmed = false;
+    bool may_have_ended = false;  // It was asked for.
     bool ended = false;
   };
 
@@ -85,9 +91,11 @@ class Load {
   void work(std::uint64_t seed);
   void settle(const Lease& lease, std::uint64_t chance);
   void note_confirmed(const JobId& id);
+  void note_asked(const JobId& id);
   void note_ended(const JobId& id);
   JobId next_id();
   Job make_job(Milliseconds delay);
+  Milliseconds random_delay(support::SeededRandom& random) const;
   bool await(const std::function<bool()>& holds, std::chrono::milliseconds at_most = kPatience) const;
   std::shared_ptr<crash::HistoryWriter> worker_history() const;
 
@@ -98,7 +106,6 @@ class Load {
   brokers::OpenedBroker worker_;
   std::shared_ptr<Broker> witnessed_producer_;
   std::atomic<bool> producing_{false};
-  std::atomic<bool> has_buried_{false};
   std::vector<std::thread> producers_;
   std::vector<std::thread> workers_;
   std::unique_ptr<Subscription> subscription_;
@@ -111,6 +118,7 @@ class Load {
   std::uint64_t confirmed_ = 0;
   std::uint64_t done_ = 0;
   std::uint64_t unfinished_ = 0;  // Confirmed and not ended.
+  std::uint64_t untouched_ = 0;   // Of these, nobody has asked for their end.
   std::chrono::steady_clock::time_point last_confirmed_;
   std::uint64_t last_id_ = 0;
   int outages_ = 0;

@@ -55,8 +55,8 @@ class RabbitmqServer {
   std::vector<RabbitmqQueue> queues();
   int leader_of(const std::string& queue);
   void delete_queue(const std::string& queue);
-  // What was declared so far survives a kill. A node writes its list of quorum queues down only every few seconds: one
-  // that is killed before that finds the queue again, but neither what was in it nor a leader for it.
+  // What was declared so far survives a kill. A node that is killed forgets the log of the quorum queue that it declared
+  // last (3.10.8: the queue is there again, empty and without a leader), so a queue is declared here to be that one.
   void settle_declarations();
   // Every queue and exchange whose name begins so is deleted.
   void forget(const std::string& prefix);

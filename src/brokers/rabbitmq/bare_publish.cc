@@ -39,13 +39,13 @@ struct BarePublisher::State {
     amqp_socket_t* const socket = amqp_tcp_socket_new(connection);
     const Host& host = settings.hosts.front();
     const timeval patience = kPatience;
-    if (socket == nullptr || amqp_socket_open_noblock(socket, host.name.c_str(), host.port, &patience) != AMQP_STATUS_OK) {
+    if (socket == nullptr ||
+        amqp_socket_open_noblock(socket, host.name.c_str(), host.port, &patience) != AMQP_STATUS_OK) {
       return failed("cannot connect");
     }
     amqp_set_rpc_timeout(connection, &patience);
-    const amqp_rpc_reply_t reply =
-        amqp_login(connection, settings.vhost.c_str(), 0, kFrameBytes, 0, AMQP_SASL_METHOD_PLAIN, settings.user.c_str(),
-                   settings.password.c_str());
+    const amqp_rpc_reply_t reply = amqp_login(connection, settings.vhost.c_str(), 0, kFrameBytes, 0,
+                                              AMQP_SASL_METHOD_PLAIN, settings.user.c_str(), settings.password.c_str());
     if (reply.reply_type != AMQP_RESPONSE_NORMAL) return failed("cannot log in");
     if (amqp_channel_open(connection, kChannel) == nullptr) return failed("no channel");
     amqp_table_entry_t entry{};
@@ -65,7 +65,8 @@ struct BarePublisher::State {
     do {
       amqp_frame_t frame;
       const timeval patience = kPatience;
-      if (amqp_simple_wait_frame_noblock(connection, &frame, &patience) != AMQP_STATUS_OK) return failed("no confirm came");
+      if (amqp_simple_wait_frame_noblock(connection, &frame, &patience) != AMQP_STATUS_OK)
+        return failed("no confirm came");
       if (frame.frame_type != AMQP_FRAME_METHOD) continue;
       if (frame.payload.method.id != AMQP_BASIC_ACK_METHOD) return failed("the server refused a message");
       const auto& ack = *static_cast<const amqp_basic_ack_t*>(frame.payload.method.decoded);

@@ -46,13 +46,21 @@ class ConsumerSubscription : public Subscription {
 
 }  // namespace
 
-Consumer::State::State(const Settings& given, Publisher& publishes, Stamps& stamp_source)
-    : settings(given), names(given.prefix), publisher(publishes), stamps(stamp_source), caught_up(!given.notices) {}
+Consumer::State::State(const Settings& given, Publisher& publishes, Stamps& stamp_source,
+                       std::function<void(const std::string&)> finds_lost)
+    : settings(given),
+      names(given.prefix),
+      publisher(publishes),
+      stamps(stamp_source),
+      find_lost(std::move(finds_lost)),
+      declared(settings, kDeclaringChannel),
+      caught_up(!given.notices) {}
 
 // ---- From any thread.
 
-Consumer::Consumer(const Settings& settings, Publisher& publisher, Stamps& stamps)
-    : state_(std::make_shared<State>(settings, publisher, stamps)) {
+Consumer::Consumer(const Settings& settings, Publisher& publisher, Stamps& stamps,
+                   std::function<void(const std::string&)> find_lost)
+    : state_(std::make_shared<State>(settings, publisher, stamps, std::move(find_lost))) {
   State* const state = state_.get();
   state_->thread = std::thread([state] { state->run(); });
   state_->thread_id = state_->thread.get_id();
@@ -208,6 +216,7 @@ void Consumer::State::connect() {
   Result<std::unique_ptr<Connection>> opened = Connection::open(settings, "consumer", next_host++);
   if (!opened) return lose(opened.error());
   connection = std::move(*opened);
+  declared.forget();
   count<&Stats::connections>();
   if (settings.notices) {
     if (Status status = start_reading(); !status) return lose(status.error());
@@ -282,6 +291,8 @@ void Consumer::State::take_event(Event event) {
     const auto found = sources.find(cancelled->channel);
     if (found != sources.end() && found->second->tag == cancelled->consumer) {
       // The queue is gone, or has a new leader. Made again, or found again, after a moment.
+      declared.forget();
+      look_for_lost(found->second->queue);
       found->second->tag.clear();
       found->second->next_try = steady_clock::now() + found->second->backoff.next();
     }
@@ -290,7 +301,8 @@ void Consumer::State::take_event(Event event) {
   if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&event)) {
     const auto found = sources.find(closed->channel);
     if (found != sources.end()) return lose_channel(found->second, closed->error);
-    if (closed->channel == kNewsChannel || closed->channel == kMemoryChannel) lose(closed->error);
+    if (closed->channel == kNewsChannel || closed->channel == kMemoryChannel) return lose(closed->error);
+    if (closed->channel == kDeclaringChannel) declared.forget();
   }
 }
 

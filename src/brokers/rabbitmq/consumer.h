@@ -37,7 +37,9 @@ class Consumer {
     std::uint64_t connections = 0;
   };
 
-  Consumer(const Settings& settings, Publisher& publisher, Stamps& stamps);
+  // `find_lost` is told, on the consumer's thread, when jobs of that bide queue may be among the lost ones.
+  Consumer(const Settings& settings, Publisher& publisher, Stamps& stamps,
+           std::function<void(const std::string& queue)> find_lost = {});
   ~Consumer();  // Must be closed.
   // Gives back what is out, uncharged, when the server can be reached within `patience`. Whatever is asked for
   // afterwards is answered with kUnavailable.

@@ -84,7 +84,7 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
   if (publications.empty()) {
     acknowledge(entry.parcel);
     remember(id, entry.token, message.published);
-    answers.emplace_back(id, std::move(answer));
+    answers.push_back(std::move(answer));
     release(found);
     return;
   }
@@ -127,25 +127,22 @@ void Consumer::State::finish(JobId id, std::uint64_t token, Status status, const
     for (const auto& one : all) one(status);
     return;
   }
-  const bool acknowledged = valid(entry.parcel);
-  if (acknowledged) acknowledge(entry.parcel);
-  // When the channel is gone the server delivers the original again; here it is known that it is settled.
-  if (status) remember(id, token, entry.parcel.message.published);
-  release(found);
-  for (auto& one : all) {
-    if (acknowledged) {
-      answers.emplace_back(id, std::move(one));
-    } else {
-      one(lease_lost(id));
-    }
+  if (!status) {
+    release(found);
+    for (const auto& one : all) one(lease_lost(id));
+    return;
   }
+  // When the channel is gone the server delivers the original again; here it is known that it is settled.
+  acknowledge(entry.parcel);
+  remember(id, token, entry.parcel.message.published);
+  release(found);
+  for (auto& one : all) answers.push_back(std::move(one));
 }
 
-// After the acknowledgements have been written.
+// After the acknowledgements have been written. Should they be lost on their way, the jobs are delivered once more: here
+// they are recognised, elsewhere they run again.
 void Consumer::State::answer_settled() {
-  for (auto& [id, answer] : std::exchange(answers, {})) {
-    answer(connection != nullptr ? Status() : Status(lease_lost(id)));
-  }
+  for (const auto& answer : std::exchange(answers, {})) answer(Status());
 }
 
 Extended Consumer::State::extend(const LeaseRef& lease) {
@@ -202,7 +199,10 @@ void Consumer::State::acknowledge(const Parcel& parcel) {
 }
 
 void Consumer::State::remember(const JobId& id, std::uint64_t token, std::int64_t published) {
-  if (settled.insert_or_assign(id, Settled{token, published}).second) settled_order.push_back(id);
+  const auto [known, is_new] = settled.try_emplace(id);
+  if (is_new) settled_order.push_back(id);
+  known->second.token = token;
+  known->second.published = std::max(known->second.published, published);
   while (settled_order.size() > kRemembered) {
     settled.erase(settled_order.front());
     settled_order.pop_front();

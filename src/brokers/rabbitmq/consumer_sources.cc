@@ -14,6 +14,8 @@ using std::chrono::steady_clock;
 
 constexpr int kMostPrefetch = 65535;
 constexpr Milliseconds kAcksArrive{100};
+constexpr Milliseconds kLostSoon{500};
+constexpr Milliseconds kLostLater{5000};
 // A queue that has used up its share takes over what others have left idle for so long.
 constexpr Milliseconds kIdle{20};
 // What arrives earlier than that by the clock of this machine is only rounding on its way; it waits here.
@@ -123,7 +125,8 @@ void Consumer::State::start(const std::shared_ptr<Source>& source) {
     source->next_try = steady_clock::now() + source->backoff.next();
     if (source->owner->started) std::exchange(source->owner->started, nullptr)(error);
   };
-  if (!source->open) {
+  const bool opened_now = !source->open;
+  if (opened_now) {
     ChannelNumber channel = kFirstSource;
     while (sources.contains(channel)) ++channel;
     if (Status opened = connection->open_channel(channel); !opened) return fail(opened.error());
@@ -137,26 +140,31 @@ void Consumer::State::start(const std::shared_ptr<Source>& source) {
   // A consumer cannot be given another limit: it is replaced. What it has delivered stays valid.
   if (!source->tag.empty()) stop(source);
   if (connection == nullptr || !source->open) return;
-  if (settings.declare) {
-    if (Status there = declare(*connection, source->channel, ready_queue(settings, source->queue)); !there) {
-      lose_channel(source, there.error());
-      return fail(there.error());
-    }
-  }
+  if (Status there = declared.ready(*connection, source->queue); !there) return fail(there.error());
   const int prefetch = wanted_prefetch(*source);
   ConsumeOptions options;
   options.queue = names.queue(source->queue);
   options.tag = "bide-" + std::to_string(++last_serial);
   options.prefetch = static_cast<std::uint16_t>(prefetch);
   if (Status consuming = connection->consume(source->channel, options); !consuming) {
+    declared.forget();
     lose_channel(source, consuming.error());
     return fail(consuming.error());
   }
   source->tag = options.tag;
   source->prefetch = prefetch;
   source->backoff.reset();
+  if (opened_now) look_for_lost(source->queue);
   if (settings.notices && !board.knows_queue(source->queue)) {
     write({Notice{.kind = Notice::Kind::kQueue, .id = {}, .name = source->queue, .stamp = stamps.next()}});
+  }
+}
+
+// While the queue was not there, what became due for it went to the lost ones. Twice: some may be on their way.
+void Consumer::State::look_for_lost(const std::string& queue) {
+  if (!find_lost) return;
+  for (const Milliseconds wait : {kLostSoon, kLostLater}) {
+    after(wait, [this, queue] { find_lost(queue); });
   }
 }
 
@@ -288,8 +296,9 @@ void Consumer::State::judge(Parcel parcel) {
     count<&Stats::dropped>();
     return acknowledge(parcel);
   }
+  // Each copy of a job is stamped later than the one it replaces: this one was settled, or is older than one that was.
   if (const auto known = settled.find(id);
-      known != settled.end() && message.published > 0 && known->second.published == message.published) {
+      known != settled.end() && message.published > 0 && message.published <= known->second.published) {
     owner.out -= 1;
     count<&Stats::repeated_acks>();
     return acknowledge(parcel);
@@ -380,7 +389,7 @@ void Consumer::State::grant(Parcel parcel) {
   entry.last_chance = core::is_last_chance(message.counts);
   last_chances += entry.last_chance ? 1 : 0;
   const JobId id = message.job.id;
-  settled.erase(id);
+  if (const auto known = settled.find(id); known != settled.end()) known->second.token = 0;
   watch_lease(id, token, std::min(entry.lease_until, entry.limit_until));
   entry.parcel = std::move(parcel);
   held.emplace(id, std::move(entry));

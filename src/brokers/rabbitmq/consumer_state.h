@@ -35,7 +35,8 @@ using Steady = std::chrono::steady_clock::time_point;
 
 inline constexpr ChannelNumber kNewsChannel = 1;    // The private queue of notices.
 inline constexpr ChannelNumber kMemoryChannel = 2;  // The stream of notices, while it is read up.
-inline constexpr ChannelNumber kFirstSource = 3;
+inline constexpr ChannelNumber kDeclaringChannel = 3;
+inline constexpr ChannelNumber kFirstSource = 4;
 
 struct Source;
 struct Subscriber;
@@ -98,8 +99,8 @@ struct Held {
 
 // What was settled here a short while ago.
 struct Settled {
-  std::uint64_t token = 0;
-  std::int64_t published = 0;
+  std::uint64_t token = 0;        // 0: another lease has been granted since.
+  std::int64_t published = 0;     // Copies up to this one are over.
 };
 
 struct Timer {
@@ -116,16 +117,19 @@ struct Deadline {
 };
 
 struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
-  State(const Settings& given, Publisher& publishes, Stamps& stamp_source);
+  State(const Settings& given, Publisher& publishes, Stamps& stamp_source,
+        std::function<void(const std::string&)> finds_lost);
 
   const Settings settings;
   const Names names;
   Publisher& publisher;
   Stamps& stamps;
+  const std::function<void(const std::string&)> find_lost;
   Letterbox letters;
 
   // ---- The thread's own.
   std::unique_ptr<Connection> connection;
+  Declared declared;
   Backoff backoff;
   std::size_t next_host = 0;
   Steady next_connect = {};
@@ -146,7 +150,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   std::unordered_map<JobId, Settled> settled;
   std::deque<JobId> settled_order;
   std::size_t replacing = 0;  // Parcels whose replacement is being published.
-  std::vector<std::pair<JobId, std::function<void(Status)>>> answers;  // Once the acknowledgements are written.
+  std::vector<std::function<void(Status)>> answers;  // Once the acknowledgements are written.
 
   NoticeBoard board;
   bool caught_up = false;
@@ -196,6 +200,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void tend_sources();
   void start(const std::shared_ptr<Source>& source);
   void stop(const std::shared_ptr<Source>& source);
+  void look_for_lost(const std::string& queue);
   void close_when_empty(const std::shared_ptr<Source>& source);
   void lose_channel(const std::shared_ptr<Source>& source, const Error& error);
   int wanted_prefetch(const Source& source) const;

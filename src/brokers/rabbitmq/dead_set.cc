@@ -72,13 +72,24 @@ void keep_newest(std::vector<Found>& all, std::size_t count) {
   if (all.size() > count) all.resize(count);
 }
 
+// Not those that the server has given up because they were delivered too often: they would come back for ever.
+bool has_lost_its_way(const AmqpMessage& message) {
+  const Field* deaths = find_field(message.headers, "x-death");
+  if (deaths == nullptr || deaths->list() == nullptr) return true;
+  for (const Field& death : *deaths->list()) {
+    const Field* reason = death.table() == nullptr ? nullptr : find_field(*death.table(), "reason");
+    if (reason != nullptr && *reason == Field("delivery_limit")) return false;
+  }
+  return true;
+}
+
 Error not_dead(const JobId& id) { return {ErrorCode::kNotFound, "job " + id.to_string() + " is not in the dead set"}; }
 
 }  // namespace
 
 struct DeadSet::Visit {
-  Visit(DeadSet& set, std::string name, ChannelNumber number)
-      : owner(set), queue(std::move(name)), channel(number) {}
+  Visit(DeadSet& set, std::string name, std::string lock_name, ChannelNumber number)
+      : owner(set), queue(std::move(name)), lock(std::move(lock_name)), channel(number) {}
 
   ~Visit() {
     Connection* const connection = owner.connection_.get();
@@ -88,12 +99,12 @@ struct DeadSet::Visit {
     // The server gives back in its own time; whoever comes next must find everything.
     const steady_clock::time_point deadline = steady_clock::now() + kGivingBack;
     while (connection->alive() && steady_clock::now() < deadline) {
-      const Result<QueueCounts> counts = connection->look_at_queue(kAsking, owner.names_.dead(queue));
+      const Result<QueueCounts> counts = connection->look_at_queue(kAsking, queue);
       owner.left_over_ = removed > 0 && counts && counts->messages > shown - removed;
       if (!counts || counts->messages >= shown - removed) break;
       platform::wait_ready({}, Milliseconds(2));
     }
-    (void)connection->delete_queue(kAsking, owner.names_.visit(queue), false, false);
+    (void)connection->delete_queue(kAsking, lock, false, false);
     if (!connection->alive()) owner.connection_.reset();
   }
 
@@ -107,14 +118,15 @@ struct DeadSet::Visit {
 
   // The server passes only so many acknowledgements on at once, and forgets the others when the channel is closed.
   Status pause() {
-    const Result<QueueCounts> counts = owner.connection_->look_at_queue(channel, owner.names_.dead(queue));
+    const Result<QueueCounts> counts = owner.connection_->look_at_queue(channel, queue);
     if (!counts) return counts.error();
     platform::wait_ready({}, Milliseconds(2));
     return {};
   }
 
   DeadSet& owner;
-  const std::string queue;
+  const std::string queue;  // By its name on the server.
+  const std::string lock;
   const ChannelNumber channel;
   std::uint32_t shown = 0;
   std::uint32_t removed = 0;
@@ -164,23 +176,27 @@ Result<std::uint32_t> DeadSet::purge(const std::string& queue) {
   return purged;
 }
 
-Status DeadSet::lock(const std::string& queue) {
+Status DeadSet::lock(const std::string& name) {
   const steady_clock::time_point deadline = steady_clock::now() + settings_.patience;
   while (true) {
-    const Result<std::string> locked = connection_->declare_private_queue(kAsking, names_.visit(queue));
+    const Result<std::string> locked = connection_->declare_private_queue(kAsking, name);
     if (locked) return {};
     if (!connection_->alive() || locked.error().code != ErrorCode::kBusy) return locked.error();
     if (Status again = connection_->open_channel(kAsking); !again) return again;
     if (steady_clock::now() > deadline) {
-      return Error{ErrorCode::kBusy, "the dead set of queue " + queue + " is being looked at by somebody else; try again"};
+      return Error{ErrorCode::kBusy, name + " is locked: somebody else is looking; try again"};
     }
     platform::wait_ready({}, kKnockAgain);
   }
 }
 
 Result<std::unique_ptr<DeadSet::Visit>> DeadSet::visit(const std::string& queue, const Visitor& visitor) {
+  return visit(names_.dead(queue), names_.visit(queue), visitor);
+}
+
+Result<std::unique_ptr<DeadSet::Visit>> DeadSet::visit(const std::string& name, const std::string& lock_name,
+                                                       const Visitor& visitor) {
   if (Status connected = connect(); !connected) return connected.error();
-  const std::string name = names_.dead(queue);
   const auto fail = [&](Error error) -> Result<std::unique_ptr<Visit>> {
     connection_.reset();
     return error;
@@ -190,10 +206,10 @@ Result<std::unique_ptr<DeadSet::Visit>> DeadSet::visit(const std::string& queue,
     if (Status again = connection_->open_channel(kAsking); !again) return fail(again.error());
     return std::unique_ptr<Visit>();
   }
-  if (Status locked = lock(queue); !locked) return fail(locked.error());
+  if (Status locked = lock(lock_name); !locked) return fail(locked.error());
   const ChannelNumber channel = ++last_channel_ > 1000 ? last_channel_ = kAsking + 1 : last_channel_;
   if (Status opened = connection_->open_channel(channel); !opened) return fail(opened.error());
-  auto visit = std::make_unique<Visit>(*this, queue, channel);
+  auto visit = std::make_unique<Visit>(*this, name, lock_name, channel);
   ConsumeOptions options;
   options.queue = name;
   options.tag = "bide-visit";
@@ -225,7 +241,7 @@ Result<std::unique_ptr<DeadSet::Visit>> DeadSet::visit(const std::string& queue,
     visit->shown += 1;
     visitor(delivery->tag, std::move(delivery->message));
   }
-  return fail({ErrorCode::kUnavailable, "the server does not show the dead set of queue " + queue});
+  return fail({ErrorCode::kUnavailable, "the server does not show what is in " + name});
 }
 
 Result<JobPage> DeadSet::list(const std::vector<std::string>& queues, const JobFilter& filter,
@@ -385,6 +401,40 @@ void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std
       for (const std::uint64_t tag : tags) (void)(*visited)->remove(tag);
     }
   }
+}
+
+Result<std::size_t> DeadSet::bring_back(const std::string& queue) {
+  const Result<QueueCounts> lost = look_at(names_.lost());
+  if (!lost) return lost.error();
+  if (lost->messages == 0) return std::size_t{0};
+  std::vector<std::pair<std::uint64_t, Publication>> found;
+  const auto visited = visit(names_.lost(), names_.visit(".lost"), [&](std::uint64_t tag, AmqpMessage message) {
+    const Field* home = find_field(message.headers, "bide-queue");
+    if (home == nullptr || home->text() == nullptr || *home->text() != queue || !has_lost_its_way(message)) return;
+    Result<JobMessage> job = decode(std::move(message), queue);
+    if (!job) return;
+    const std::int64_t now_us = platform::real_clock().now().wall_us;
+    const Time now(std::chrono::floor<Milliseconds>(std::chrono::microseconds(now_us)));
+    Publication publication;
+    publication.to.kind = Destination::Kind::kReady;
+    publication.to.name = queue;
+    // Delays that were interrupted by the loss of a queue on their way go on.
+    if (job->due && *job->due > now) publication.to.delay = *job->due - now;
+    publication.message = encode(std::move(*job));
+    found.emplace_back(tag, std::move(publication));
+  });
+  if (!visited) return visited.error();
+  std::size_t brought = 0;
+  for (auto& [tag, publication] : found) {
+    const Status published = wait<void>([&](const Completion<void>& done) {
+      publication.done = done;
+      std::vector<Publication> one;
+      one.push_back(std::move(publication));
+      publisher_.publish(std::move(one));
+    });
+    if (published && (*visited)->remove(tag)) ++brought;
+  }
+  return brought;
 }
 
 Result<std::vector<Status>> DeadSet::remove(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {

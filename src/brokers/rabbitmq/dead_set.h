@@ -42,6 +42,10 @@ class DeadSet {
                                      const ReplayOptions& options);
   Result<std::vector<Status>> remove(const std::vector<std::string>& queues, const std::vector<JobId>& ids);
 
+  // Jobs that became due while their queue did not exist are brought from the lost ones to that queue, which is there
+  // again. How many.
+  Result<std::size_t> bring_back(const std::string& queue);
+
   // Of a queue on the server, by its own name; zeros when it is not there.
   Result<QueueCounts> look_at(const std::string& queue);
   Result<std::uint32_t> purge(const std::string& queue);
@@ -51,10 +55,11 @@ class DeadSet {
   using Visitor = std::function<void(std::uint64_t tag, AmqpMessage message)>;
 
   Status connect();
-  Status lock(const std::string& queue);
+  Status lock(const std::string& name);
   // Shows every message of the queue to the visitor, oldest first. They stay out until the visit ends; then those that
   // were not acknowledged are back in their places. Null: there is no such queue.
   Result<std::unique_ptr<Visit>> visit(const std::string& queue, const Visitor& visitor);
+  Result<std::unique_ptr<Visit>> visit(const std::string& name, const std::string& lock_name, const Visitor& visitor);
   // Removes again what the server has given back though it was acknowledged.
   void remove_left_over(const std::vector<std::string>& queues, const std::vector<JobId>& ids);
   Publication replayed(AmqpMessage message, const std::string& queue, const ReplayOptions& options);

@@ -205,8 +205,8 @@ Status Visit::delays() {
     const std::string& name = queue.spec.name;
     waiting += queue.counts.messages;
     if (queue.counts.consumers > 0) {
-      add(Weight::kProblem, "consumers", name, "somebody consumes from a delay queue and takes jobs before they are due",
-          "stop that consumer");
+      add(Weight::kProblem, "consumers", name,
+          "somebody consumes from a delay queue and takes jobs before they are due", "stop that consumer");
     }
     bool fits = true;
     if (compared_.insert(name).second) {
@@ -226,7 +226,8 @@ Status Visit::delays() {
   const Result<std::vector<bool>> passed = pass_through(settings_, probes, options_.patience);
   if (!passed) {
     if (!connection_.alive() || passed.error().code == ErrorCode::kUnavailable) return passed.error();
-    add(Weight::kWarning, "passing", "", "no message could be sent through the delay queues: " + passed.error().message);
+    add(Weight::kWarning, "passing", "",
+        "no message could be sent through the delay queues: " + passed.error().message);
     return {};
   }
   std::size_t stuck = 0;
@@ -257,7 +258,8 @@ Status Visit::lost() {
   const Result<std::string> example = first_lost(connection_, kGetting, names_);
   if (!example) return example.error();
   add(Weight::kProblem, "lost", names_.lost(),
-      std::to_string((*counts)->messages) + " messages had no way to go" + (example->empty() ? "" : ", the first: " + *example),
+      std::to_string((*counts)->messages) + " messages had no way to go" +
+          (example->empty() ? "" : ", the first: " + *example),
       "declare what is missing (bide rabbitmq apply), then move them to the queue named in their header bide-queue");
   return {};
 }
@@ -266,10 +268,11 @@ void Visit::questions() {
   const Milliseconds timeout = options_.consumer_timeout.value_or(kUsualConsumerTimeout);
   const Milliseconds limit = options_.time_limit.value_or(Job{}.time_limit);
   const bool too_long = limit >= timeout;
-  const std::string figures = "time limit " + core::format_duration(limit) +
-                              (options_.time_limit ? "" : " (a job's usual one; --time-limit names another)") +
-                              ", consumer timeout " + core::format_duration(timeout) +
-                              (options_.consumer_timeout ? "" : " (the server's usual one; --consumer-timeout names another)");
+  const std::string figures =
+      "time limit " + core::format_duration(limit) +
+      (options_.time_limit ? "" : " (a job's usual one; --time-limit names another)") + ", consumer timeout " +
+      core::format_duration(timeout) +
+      (options_.consumer_timeout ? "" : " (the server's usual one; --consumer-timeout names another)");
   if (too_long) {
     const bool known = options_.time_limit || options_.consumer_timeout;
     add(known ? Weight::kProblem : Weight::kAsk, "consumer_timeout", "",

@@ -1,5 +1,5 @@
-// Doctor: looks at a server over AMQP alone and says what endangers jobs there. Nothing is declared, and no job is moved;
-// one lost message may be looked at and put back.
+// Doctor: looks at a server over AMQP alone and says what endangers jobs there. Nothing is declared, and no job is
+// moved; one lost message may be looked at and put back.
 
 #pragma once
 
@@ -26,8 +26,8 @@ struct Finding {
     kProblem,  // Jobs are in danger, late or refused.
   };
   Weight weight = Weight::kFine;
-  std::string check = {};   // Stable, for programs: version, alarm, arguments, missing, lost ...
-  std::string about = {};   // A queue or an exchange; empty: the server.
+  std::string check = {};  // Stable, for programs: version, alarm, arguments, missing, lost ...
+  std::string about = {};  // A queue or an exchange; empty: the server.
   std::string text = {};
   std::string remedy = {};
 };

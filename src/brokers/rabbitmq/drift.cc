@@ -11,22 +11,23 @@ namespace {
 struct Meaning {
   std::string_view argument;
   std::string_view consequence;
-  std::string_view option;  // Of the URL, by which the value on the server can be wanted; or empty.
+  std::string_view option;                 // Of the URL, by which the value on the server can be wanted; or empty.
   std::string_view only_when_wanted = {};  // Empty: whatever was wanted.
 };
 
 constexpr std::array kMeanings = {
     Meaning{"x-queue-type", "only a quorum queue keeps every confirmed job when a node dies", "queue_type", "quorum"},
-    Meaning{"x-dead-letter-strategy",
-            "without at-least-once, jobs that are passed on while a node dies are lost", "", "at-least-once"},
+    Meaning{"x-dead-letter-strategy", "without at-least-once, jobs that are passed on while a node dies are lost", "",
+            "at-least-once"},
     Meaning{"x-overflow",
             "without reject-publish a full queue drops its oldest jobs, and the server silently falls back from "
-            "at-least-once to at-most-once", "", "reject-publish"},
+            "at-least-once to at-most-once",
+            "", "reject-publish"},
     Meaning{"x-message-ttl", "jobs wait there for another time than they should", ""},
     Meaning{"x-dead-letter-exchange", "what leaves the queue goes elsewhere", ""},
     Meaning{"x-dead-letter-routing-key", "what leaves the queue loses its way", ""},
-    Meaning{"x-delivery-limit",
-            "the server takes a job away after another number of deliveries than bide counts with", "delivery_limit"},
+    Meaning{"x-delivery-limit", "the server takes a job away after another number of deliveries than bide counts with",
+            "delivery_limit"},
     Meaning{"x-max-length", "the queue is full at another length", "max_length"},
     Meaning{"x-max-length-bytes", "the queue is full at a size that bide does not know", ""},
     Meaning{"x-expires", "the server deletes the queue with all jobs in it when it was not used for so long", ""},

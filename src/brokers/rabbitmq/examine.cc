@@ -78,8 +78,10 @@ std::optional<Difference> Difference::parse(std::string_view words) {
   difference.argument = words.substr(0, words.find('\''));
   const std::size_t received = words.find(kReceived);
   const std::size_t current = words.rfind(kCurrent);
-  if (received == std::string_view::npos || current == std::string_view::npos || current < received) return std::nullopt;
-  take_value(words.substr(received + kReceived.size(), current - received - kReceived.size()), difference.wanted, nullptr);
+  if (received == std::string_view::npos || current == std::string_view::npos || current < received)
+    return std::nullopt;
+  take_value(words.substr(received + kReceived.size(), current - received - kReceived.size()), difference.wanted,
+             nullptr);
   take_value(words.substr(current + kCurrent.size()), difference.current, &difference.current_type);
   return difference;
 }
@@ -100,9 +102,9 @@ Result<std::optional<QueueCounts>> Examiner::look_at(const std::string& queue) {
   return std::optional<QueueCounts>();
 }
 
-Result<bool> Examiner::there(const std::string& exchange) {
+Result<bool> Examiner::has_exchange(const std::string& name) {
   if (Status status = open(); !status) return status.error();
-  const Status status = connection_.look_at_exchange(channel_, exchange);
+  const Status status = connection_.look_at_exchange(channel_, name);
   if (status) return true;
   open_ = false;
   if (!connection_.alive() || status.error().code != ErrorCode::kNotFound) return status.error();
@@ -161,7 +163,7 @@ Result<Examined> Examiner::queue(const QueueSpec& wanted) {
 
 Result<Examined> Examiner::exchange(const ExchangeSpec& wanted) {
   return examine(
-      wanted, [&](Examined&) { return there(wanted.name); },
+      wanted, [&](Examined&) { return has_exchange(wanted.name); },
       [&](const ExchangeSpec& spec) { return connection_.declare_exchange(channel_, spec); });
 }
 

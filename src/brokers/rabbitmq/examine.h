@@ -1,10 +1,10 @@
 // Examiner: what is on the server, compared with what is wanted, as far as AMQP lets us see. Nothing is changed.
 //
 // AMQP cannot read the arguments of an exchange or a queue. But declaring again something that is there with other
-// arguments is refused (406), in words that name one argument and its value there. So what is there is declared as it is
-// wanted, on a channel to throw away; when that is refused, the argument is taken over from the server's words and the
-// next one asked for, until the server agrees: then every difference is known. What is not there is never declared; it
-// is looked for again before each question.
+// arguments is refused (406), in words that name one argument and its value there. So what is there is declared as it
+// is wanted, on a channel to throw away; when that is refused, the argument is taken over from the server's words and
+// the next one asked for, until the server agrees: then every difference is known. What is not there is never declared;
+// it is looked for again before each question.
 
 #pragma once
 
@@ -39,9 +39,9 @@ enum class Presence : std::uint8_t {
 
 struct Examined {
   Presence presence = Presence::kMissing;
-  QueueCounts counts = {};                    // Of a queue that is there.
-  std::vector<Difference> differences = {};   // May be incomplete: not every one lets us ask for the next.
-  std::string words = {};                     // Of the server, the first refusal.
+  QueueCounts counts = {};                   // Of a queue that is there.
+  std::vector<Difference> differences = {};  // May be incomplete: not every one lets us ask for the next.
+  std::string words = {};                    // Of the server, the first refusal.
 };
 
 class Examiner {
@@ -54,10 +54,10 @@ class Examiner {
   Result<Examined> exchange(const ExchangeSpec& wanted);
   // Nothing: it is not there.
   Result<std::optional<QueueCounts>> look_at(const std::string& queue);
+  Result<bool> has_exchange(const std::string& name);
 
  private:
   Status open();
-  Result<bool> there(const std::string& exchange);
   template <class Spec, class Look, class Declare>
   Result<Examined> examine(Spec wanted, Look look, Declare declare);
 

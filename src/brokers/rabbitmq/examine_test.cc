@@ -10,13 +10,16 @@ namespace {
 
 // As a server of version 3.10 said it.
 constexpr const char* kNotSet =
-    "the server said: PRECONDITION_FAILED - inequivalent arg 'x-overflow' for queue 'q' in vhost '/': received the value "
+    "the server said: PRECONDITION_FAILED - inequivalent arg 'x-overflow' for queue 'q' in vhost '/': received the "
+    "value "
     "'reject-publish' of type 'longstr' but current is none";
 constexpr const char* kOnlyThere =
-    "the server said: PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received none but "
+    "the server said: PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received none "
+    "but "
     "current is the value '1000' of type 'long'";
 constexpr const char* kOther =
-    "the server said: PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in vhost '/': received '6' "
+    "the server said: PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in vhost '/': received "
+    "'6' "
     "but current is '5'";
 
 TEST(DifferenceTest, AValueThatIsNotSetOnTheServerIsUnderstood) {
@@ -46,7 +49,8 @@ TEST(DifferenceTest, TwoValuesAreUnderstood) {
 
 TEST(DifferenceTest, AValueWithTheServersOwnWordsInItIsTakenWhole) {
   const std::optional<Difference> difference = Difference::parse(
-      "inequivalent arg 'x-dead-letter-exchange' for queue 'q' in vhost '/': received 'it's: received ' but current is 'b'");
+      "inequivalent arg 'x-dead-letter-exchange' for queue 'q' in vhost '/': received 'it's: received ' but current is "
+      "'b'");
   ASSERT_TRUE(difference);
   EXPECT_EQ(difference->wanted, "it's: received ");
   EXPECT_EQ(difference->current, "b");
@@ -60,9 +64,10 @@ TEST(DifferenceTest, OtherWordsAreNoDifference) {
 }
 
 TEST(DriftTest, ADifferenceIsToldWithItsConsequenceAndARemedy) {
-  EXPECT_EQ(describe(*Difference::parse(kNotSet)),
-            "x-overflow is not set, wanted is 'reject-publish': without reject-publish a full queue drops its oldest jobs, "
-            "and the server silently falls back from at-least-once to at-most-once");
+  EXPECT_EQ(
+      describe(*Difference::parse(kNotSet)),
+      "x-overflow is not set, wanted is 'reject-publish': without reject-publish a full queue drops its oldest jobs, "
+      "and the server silently falls back from at-least-once to at-most-once");
   EXPECT_NE(remedy_for(*Difference::parse(kOther)).find("delivery_limit=5 in the URL"), std::string::npos);
   EXPECT_EQ(remedy_for(*Difference::parse(kNotSet)).find("in the URL"), std::string::npos);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "brokers/rabbitmq/connection.h"
@@ -46,8 +47,22 @@ std::vector<FoundDelayQueue> all_names(const Settings& settings) {
 }  // namespace
 
 Result<std::vector<FoundDelayQueue>> find_delay_queues(const Settings& settings, Examiner& examiner) {
+  const Names names(settings.prefix);
   std::vector<FoundDelayQueue> found;
+  // A server logs each miss as an error. So a level is looked into only when an exchange beside it is there.
+  std::map<std::string, bool> exchanges;
+  const auto is_there = [&](const std::string& exchange) -> Result<bool> {
+    if (const auto known = exchanges.find(exchange); known != exchanges.end()) return known->second;
+    const Result<bool> answer = examiner.has_exchange(exchange);
+    if (answer) exchanges[exchange] = *answer;
+    return answer;
+  };
   for (FoundDelayQueue& queue : all_names(settings)) {
+    const Result<bool> before = is_there(queue.lap > 0 ? names.lap(queue.lap) : names.delay_exchange(queue.level));
+    if (!before) return before.error();
+    const Result<bool> behind = is_there(queue.next);
+    if (!behind) return behind.error();
+    if (!*before && !*behind) continue;
     const Result<std::optional<QueueCounts>> counts = examiner.look_at(queue.spec.name);
     if (!counts) return counts.error();
     if (!*counts) continue;

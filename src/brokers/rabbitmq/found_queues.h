@@ -14,9 +14,9 @@
 namespace bide::brokers::rabbitmq {
 
 struct FoundDelayQueue {
-  int lap = 0;    // From 1; 0: no lap but the queue of a level ...
+  int lap = 0;  // From 1; 0: no lap but the queue of a level ...
   int level = 0;
-  int digit = 0;  // ... and a digit.
+  int digit = 0;          // ... and a digit.
   QueueSpec spec = {};    // As it is wanted.
   std::string next = {};  // The exchange to which it passes its messages.
   QueueCounts counts = {};

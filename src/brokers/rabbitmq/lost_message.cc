@@ -39,7 +39,8 @@ std::string describe_lost(const AmqpMessage& message) {
   if (const std::string destination = destination_of(message); !destination.empty()) {
     text += ", on its way to " + destination;
   }
-  if (const std::string* reason = text_header(message, "x-first-death-reason"); reason != nullptr && *reason != "expired") {
+  if (const std::string* reason = text_header(message, "x-first-death-reason");
+      reason != nullptr && *reason != "expired") {
     text += ", dead-lettered: " + *reason;
   }
   return text;

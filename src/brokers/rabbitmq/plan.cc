@@ -85,7 +85,8 @@ Topology topology_of(const Settings& settings, const Deployment& deployment) {
     topology.add(ready_queue(settings, queue));
     topology.add(dead_queue(settings, queue));
   }
-  for (const Milliseconds delay : deployment.delays) topology.add(for_path(settings, delay_path(settings.delay, delay)));
+  for (const Milliseconds delay : deployment.delays)
+    topology.add(for_path(settings, delay_path(settings.delay, delay)));
   const Milliseconds every = settings.declare ? deployment.every_delay_up_to : longest_of(deployment);
   if (every > Milliseconds(0)) topology.add(every_path(settings, every));
   return topology;

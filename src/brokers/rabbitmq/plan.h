@@ -1,5 +1,5 @@
-// Plan: everything that a deployment needs on the server, and what of it is there already. `bide rabbitmq plan` shows it,
-// `apply` declares it.
+// Plan: everything that a deployment needs on the server, and what of it is there already. `bide rabbitmq plan` shows
+// it, `apply` declares it.
 
 #pragma once
 
@@ -15,9 +15,9 @@
 namespace bide::brokers::rabbitmq {
 
 struct Deployment {
-  std::vector<std::string> queues = {};         // bide queues.
-  std::vector<Milliseconds> delays = {};        // Each of them exactly.
-  Milliseconds every_delay_up_to{0};            // And every one up to this.
+  std::vector<std::string> queues = {};   // bide queues.
+  std::vector<Milliseconds> delays = {};  // Each of them exactly.
+  Milliseconds every_delay_up_to{0};      // And every one up to this.
 };
 
 // The waits of a retry policy. With jitter nobody knows them before: every delay up to the longest one is expected.
@@ -49,8 +49,8 @@ struct Plan {
 // Nothing is changed.
 Result<Plan> make_plan(Examiner& examiner, const Topology& topology);
 
-// Declares what is missing, and every binding, and announces queues that are new. kInvalidArgument: something is there with other arguments, in the
-// server's words; nothing was declared.
+// Declares what is missing, and every binding, and announces queues that are new. kInvalidArgument: something is there
+// with other arguments, in the server's words; nothing was declared.
 Status apply_plan(const Settings& settings, Connection& connection, const Plan& plan);
 
 }  // namespace bide::brokers::rabbitmq

@@ -65,7 +65,8 @@ Result<std::optional<std::string>> why_blocked(const Settings& settings, Millise
       const Result<std::optional<Event>> event = next_event(*probing->connection, deadline);
       if (!event) return event.error();
       if (!event->has_value()) {
-        return std::optional<std::string>("it did not confirm a message in " + std::to_string(patience.count()) + " ms");
+        return std::optional<std::string>("it did not confirm a message in " + std::to_string(patience.count()) +
+                                          " ms");
       }
       if (const Blocked* blocked = std::get_if<Blocked>(&**event)) return std::optional(blocked->reason);
       answered = std::holds_alternative<Confirm>(**event);
@@ -81,7 +82,8 @@ Result<std::vector<bool>> pass_through(const Settings& settings, const std::vect
   Result<Probing> probing = start(settings);
   if (!probing) return probing.error();
   Connection& connection = *probing->connection;
-  if (Status status = connection.consume(kChannel, {.queue = probing->queue, .tag = "probe", .no_ack = true}); !status) {
+  if (Status status = connection.consume(kChannel, {.queue = probing->queue, .tag = "probe", .no_ack = true});
+      !status) {
     return status.error();
   }
   platform::SystemRandom random;
@@ -97,7 +99,8 @@ Result<std::vector<bool>> pass_through(const Settings& settings, const std::vect
     message.message_id = key;
     message.expiration = "1";
     message.headers = {{"CC", FieldList{Field(key)}}};
-    if (Status status = connection.publish(kChannel, "", probes[i].queue, message, true); !status) return status.error();
+    if (Status status = connection.publish(kChannel, "", probes[i].queue, message, true); !status)
+      return status.error();
     waiting[key] = i;
   }
   const auto deadline = steady_clock::now() + patience;

@@ -1,5 +1,5 @@
-// Probes: messages that find out what cannot be read over AMQP. Each needs a connection of its own, which a server under
-// an alarm may stop.
+// Probes: messages that find out what cannot be read over AMQP. Each needs a connection of its own, which a server
+// under an alarm may stop.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace bide::brokers::rabbitmq {
 
-// Publishes to a private queue. Nothing: the server confirmed it. Otherwise why it does not take messages: an alarm tells
-// only connections that publish.
+// Publishes to a private queue. Nothing: the server confirmed it. Otherwise why it does not take messages: an alarm
+// tells only connections that publish.
 Result<std::optional<std::string>> why_blocked(const Settings& settings, Milliseconds patience);
 
 struct DelayProbe {
@@ -22,8 +22,8 @@ struct DelayProbe {
   std::string next = {};   // ... and the exchange to which it passes its messages.
 };
 
-// Sends a message with a lifetime of a millisecond through each delay queue and waits for it behind `next`. False: it did
-// not come out, so the server does not pass on what is due there. A queue must be empty, or whatever is at its head
+// Sends a message with a lifetime of a millisecond through each delay queue and waits for it behind `next`. False: it
+// did not come out, so the server does not pass on what is due there. A queue must be empty, or whatever is at its head
 // holds the probe back.
 //
 // A probe that comes too late has nobody waiting for it and ends in the queue of lost messages, as kProbeType.

@@ -94,7 +94,8 @@ struct RabbitmqBroker::Parts {
       : settings(given),
         names(given.prefix),
         publisher(std::move(publishes)),
-        consumer(settings, *publisher, stamps),
+        consumer(settings, *publisher, stamps,
+                 [this](const std::string& queue) { desk.post([this, queue] { (void)dead.bring_back(queue); }); }),
         dead(settings, *publisher, stamps) {}
 
   const Settings settings;

@@ -1,5 +1,5 @@
-// remove_prefix: deletes everything that bide may have declared under a prefix, with whatever is in it. For prefixes that
-// belong to somebody who is done, such as a benchmark.
+// remove_prefix: deletes everything that bide may have declared under a prefix, with whatever is in it. For prefixes
+// that belong to somebody who is done, such as a benchmark.
 
 #pragma once
 

@@ -14,7 +14,8 @@ namespace bide::brokers::rabbitmq::compat {
 
 namespace {
 
-constexpr std::string_view kError = "bide-error";  // Why it is dead; async-worker itself keeps no reason.
+constexpr std::string_view kError = "bide-error";     // Why it is dead; async-worker itself keeps no reason.
+constexpr std::string_view kDiedAt = "bide-died-at";  // Milliseconds since 1970.
 constexpr std::int64_t kLongestTtl = std::numeric_limits<std::int32_t>::max();
 
 Error invalid(std::string text) { return {ErrorCode::kInvalidArgument, std::move(text)}; }
@@ -36,7 +37,8 @@ void set_body(Job& job, const AsyncWorkerMessage& message) {
   job.content_type = message.args ? kEdnType : kNippyType;
 }
 
-// What async-worker does on its own, as a policy: only the number of attempts matters, the waits are those of its queues.
+// What async-worker does on its own, as a policy: only the number of attempts matters, the waits are those of its
+// queues.
 RetryPolicy policy_of(const AsyncWorkerMessage& message) {
   const std::int64_t attempts = std::clamp<std::int64_t>(message.retries(), 0, RetryPolicy::kMaxAttemptsLimit - 1) + 1;
   const std::int64_t wait = std::clamp<std::int64_t>(message.retry_timeout_ms.value_or(0), 1, kLongestTtl);
@@ -56,11 +58,15 @@ AmqpMessage message_of(std::string body) {
 AmqpMessage copy_of(const AmqpMessage& original, std::string body) {
   AmqpMessage copy = original;
   strip_travel_headers(copy.headers);
-  copy.message_id.clear();
+  if (id_of(original).is_nil()) copy.message_id.clear();
   copy.expiration.clear();
   copy.persistent = true;
   copy.body = std::move(body);
   return copy;
+}
+
+void forget_death(FieldTable& headers) {
+  std::erase_if(headers, [](const auto& entry) { return entry.first == kError || entry.first == kDiedAt; });
 }
 
 Result<std::string> args_of(const Job& job) {
@@ -172,8 +178,9 @@ Result<Send> AsyncWorker::enqueue(const Job& job, Time now) const {
                       job.retry.jitter == 0.0 && doublings < 31 &&
                       (doublings < 0 || job.retry.cap >= job.retry.wait * (std::int64_t{1} << doublings));
     if (!same) {
-      return Error{ErrorCode::kUnsupported, "retry: async-worker doubles its waits and knows nothing else; allowed are "
-                                            "none and exponential with factor 2, no jitter and a cap beyond the last wait"};
+      return Error{ErrorCode::kUnsupported,
+                   "retry: async-worker doubles its waits and knows nothing else; allowed are "
+                   "none and exponential with factor 2, no jitter and a cap beyond the last wait"};
     }
     retry_max = std::int64_t{job.retry.max_attempts} - 1;
     retry_timeout = job.retry.wait.count();
@@ -207,18 +214,19 @@ Result<Departure> AsyncWorker::retry(const ForeignJob& job, const RetryAt& outco
     return Departure{.send = std::move(send)};
   }
   send.key = options_.name + "_delay_queue_" + std::to_string(ttl) + "_ms";
-  send.needs = one_queue(send.key, {{"x-message-ttl", ttl},
-                                    {"x-dead-letter-exchange", exchange()},
-                                    {"x-dead-letter-routing-key", instant_queue()}});
+  send.needs = one_queue(
+      send.key,
+      {{"x-message-ttl", ttl}, {"x-dead-letter-exchange", exchange()}, {"x-dead-letter-routing-key", instant_queue()}});
   return Departure{.send = std::move(send)};
 }
 
-Send AsyncWorker::bury(const ForeignJob& job, const Dead& outcome, Time) const {
+Send AsyncWorker::bury(const ForeignJob& job, const Dead& outcome, Time now) const {
   Send send{.exchange = exchange(), .key = dead_letter_queue()};
   const std::string body = job.original.body;
   send.message = copy_of(job.original, body);
-  std::erase_if(send.message.headers, [](const auto& entry) { return entry.first == kError; });
+  forget_death(send.message.headers);
   if (!outcome.error.empty()) send.message.headers.emplace_back(kError, outcome.error);
+  send.message.headers.emplace_back(kDiedAt, std::int64_t{now.time_since_epoch().count()});
   return send;
 }
 
@@ -236,7 +244,8 @@ JobInfo AsyncWorker::dead_info(const AmqpMessage& message, const std::string&, c
   if (const Result<AsyncWorkerMessage> parsed = parse_async_worker_message(message.body)) {
     set_body(info.job, *parsed);
     info.counts.failed =
-        static_cast<std::uint32_t>(std::min<std::int64_t>(parsed->current_iteration, RetryPolicy::kMaxAttemptsLimit)) + 1;
+        static_cast<std::uint32_t>(std::min<std::int64_t>(parsed->current_iteration, RetryPolicy::kMaxAttemptsLimit)) +
+        1;
     info.attempts = info.counts.failed;
   } else {
     info.job.kind = "unreadable";
@@ -244,7 +253,12 @@ JobInfo AsyncWorker::dead_info(const AmqpMessage& message, const std::string&, c
     info.job.content_type = message.content_type;
     if (error.empty()) error = parsed.error().message;
   }
-  if (!error.empty()) info.history.push_back({info.attempts, Time(), Fault::kFailed, error});
+  Time died = {};
+  if (const Field* field = find_field(message.headers, kDiedAt); field != nullptr && field->number() != nullptr) {
+    died = Time(Milliseconds(*field->number()));
+    info.finished = died;
+  }
+  if (!error.empty()) info.history.push_back({info.attempts, died, Fault::kFailed, error});
   return info;
 }
 
@@ -260,7 +274,7 @@ Result<Send> AsyncWorker::replay(AmqpMessage message, const std::string&, const 
   }
   Send send{.exchange = exchange(), .key = instant_queue()};
   send.message = copy_of(message, std::move(body));
-  std::erase_if(send.message.headers, [](const auto& entry) { return entry.first == kError; });
+  forget_death(send.message.headers);
   send.delay = options.delay;
   return send;
 }

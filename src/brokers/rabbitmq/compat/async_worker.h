@@ -5,9 +5,9 @@
 //                                 +-----------------)----------------------------------------------------+
 //                                                   +--no retries left--> NS_dead_letter_queue
 //
-// A message is a map in Nippy (async_worker_message.h). The job's name is the kind, with ':' for the '/' of a namespace;
-// its arguments are the body, as EDN (application/edn), or as they are when they hold something that bide cannot read
-// (application/x-nippy). Each job says itself how often and after which wait it is tried again.
+// A message is a map in Nippy (async_worker_message.h). The job's name is the kind, with ':' for the '/' of a
+// namespace; its arguments are the body, as EDN (application/edn), or as they are when they hold something that bide
+// cannot read (application/x-nippy). Each job says itself how often and after which wait it is tried again.
 
 #pragma once
 
@@ -24,8 +24,8 @@ inline constexpr std::string_view kEdnType = "application/edn";
 inline constexpr std::string_view kNippyType = "application/x-nippy";
 
 struct AsyncWorkerOptions {
-  std::string name = {};               // The namespace, in snake_case.
-  std::uint32_t retry_max = 5;         // Of jobs that are enqueued here without a policy of their own.
+  std::string name = {};        // The namespace, in snake_case.
+  std::uint32_t retry_max = 5;  // Of jobs that are enqueued here without a policy of their own.
   Milliseconds retry_timeout{1000};
 
   // From name=value pairs of a URL.

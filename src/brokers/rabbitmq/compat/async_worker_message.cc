@@ -12,9 +12,7 @@ namespace {
 
 constexpr int kMostDoublings = 40;
 
-Error not_a_job(const std::string& why) {
-  return {ErrorCode::kInvalidArgument, "not a job of async-worker: " + why};
-}
+Error not_a_job(const std::string& why) { return {ErrorCode::kInvalidArgument, "not a job of async-worker: " + why}; }
 
 std::optional<std::string> name_of(const ClojureValue& value) {
   if (const auto* keyword = std::get_if<ClojureKeyword>(&value.value)) return keyword->name;
@@ -124,7 +122,8 @@ class MapReader {
 std::int64_t AsyncWorkerMessage::delay_ms() const {
   const std::int64_t first = retry_timeout_ms.value_or(0);
   const std::int64_t doublings = std::min<std::int64_t>(current_iteration, kMostDoublings);
-  if (first > std::numeric_limits<std::int64_t>::max() >> (doublings + 1)) return std::numeric_limits<std::int64_t>::max();
+  if (first > std::numeric_limits<std::int64_t>::max() >> (doublings + 1))
+    return std::numeric_limits<std::int64_t>::max();
   return first << doublings;
 }
 

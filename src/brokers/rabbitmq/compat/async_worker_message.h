@@ -18,16 +18,16 @@
 namespace bide::brokers::rabbitmq::compat {
 
 struct AsyncWorkerMessage {
-  std::string job_name = {};                // Without the colon.
-  std::optional<ClojureValue> args = {};    // Nothing: not understood; see args_nippy.
-  std::string args_nippy = {};              // As on the wire, with a header of its own.
-  std::int64_t current_iteration = 0;       // Attempts that have failed.
+  std::string job_name = {};              // Without the colon.
+  std::optional<ClojureValue> args = {};  // Nothing: not understood; see args_nippy.
+  std::string args_nippy = {};            // As on the wire, with a header of its own.
+  std::int64_t current_iteration = 0;     // Attempts that have failed.
   std::optional<std::int64_t> retry_max = {};
   std::optional<std::int64_t> retry_timeout_ms = {};
 
-  std::string data = {};                    // The whole map, without header.
-  std::size_t iteration_at = 0;             // Where the value of :current-iteration is in it ...
-  std::size_t iteration_size = 0;           // ... and how long.
+  std::string data = {};           // The whole map, without header.
+  std::size_t iteration_at = 0;    // Where the value of :current-iteration is in it ...
+  std::size_t iteration_size = 0;  // ... and how long.
 
   // Failed attempts are followed by another one so often.
   std::int64_t retries() const { return retry_max.value_or(0); }

@@ -12,11 +12,16 @@ namespace {
 // {:job-name :job-1 :args {:hello :world} :current-iteration 0 :retry-max 5 :retry-timeout-ms 1000}, as published.
 const std::string kSample =
     "4e5059007005"
-    "6a086a6f622d6e616d65" "6a056a6f622d31"
-    "6a0461726773" "70016a0568656c6c6f6a05776f726c64"
-    "6a1163757272656e742d697465726174696f6e" "00"
-    "6a0972657472792d6d6178" "6405"
-    "6a1072657472792d74696d656f75742d6d73" "6503e8";
+    "6a086a6f622d6e616d65"
+    "6a056a6f622d31"
+    "6a0461726773"
+    "70016a0568656c6c6f6a05776f726c64"
+    "6a1163757272656e742d697465726174696f6e"
+    "00"
+    "6a0972657472792d6d6178"
+    "6405"
+    "6a1072657472792d74696d656f75742d6d73"
+    "6503e8";
 
 std::string with(const std::string& from, const std::string& to) {
   std::string hex = kSample;
@@ -73,7 +78,9 @@ TEST(AsyncWorkerMessage, LimitsMayBeNil) {
 
 TEST(AsyncWorkerMessage, ArgumentsThatCannotBeReadAreKeptByteForByte) {
   // Type 81 is a custom one: nobody but its owner knows where it ends.
-  const std::string unreadable = "51" "0102030405";
+  const std::string unreadable =
+      "51"
+      "0102030405";
   const std::string body = with("70016a0568656c6c6f6a05776f726c64", unreadable);
   const Result<AsyncWorkerMessage> message = parse_async_worker_message(body);
   ASSERT_TRUE(message) << message.error().message;

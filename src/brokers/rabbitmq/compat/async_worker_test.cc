@@ -62,7 +62,9 @@ TEST(AsyncWorker, NamespacesOfNamesBecomeColonsAndBack) {
 TEST(AsyncWorker, BodyIsEdnOrBytesOrNippyByItsType) {
   Job job;
   job.kind = "k";
-  const auto back = [&] { return dialect().receive(dialect().enqueue(job, Time()).value().message, "", "default")->job.body; };
+  const auto back = [&] {
+    return dialect().receive(dialect().enqueue(job, Time()).value().message, "", "default")->job.body;
+  };
   job.body = "";
   EXPECT_EQ(back(), "nil");
   job.body = "x y";
@@ -111,12 +113,13 @@ TEST(AsyncWorker, FailedAttemptWaitsInTheQueueOfItsOldIteration) {
 
 TEST(AsyncWorker, DeadJobIsUnchangedAndReplayedAsTheOriginalOrAnew) {
   const ForeignJob job = at_iteration(5);
-  const Send dead = dialect().bury(job, Dead{.error = "why"}, Time());
+  const Send dead = dialect().bury(job, Dead{.error = "why"}, Time(Milliseconds(1234)));
   EXPECT_EQ(dead.key, "my_app_dead_letter_queue");
   EXPECT_EQ(dead.message.body, job.original.body);
   const JobInfo info = dialect().dead_info(dead.message, dead.key, "my_app");
   EXPECT_EQ(info.attempts, 6u);
   EXPECT_EQ(info.history.at(0).text, "why");
+  EXPECT_EQ(info.finished, Time(Milliseconds(1234)));
   const Send kept = dialect().replay(dead.message, dead.key, "my_app", {.keep_attempts = true}).value();
   EXPECT_EQ(kept.key, "my_app_instant_queue");
   EXPECT_EQ(kept.message.body, job.original.body);

@@ -39,19 +39,19 @@ struct ClojureInstant {
   friend bool operator==(const ClojureInstant&, const ClojureInstant&) = default;
 };
 struct ClojureVector {
-  std::vector<ClojureValue> items = {};
+  std::vector<ClojureValue> items;
   friend bool operator==(const ClojureVector&, const ClojureVector&);
 };
 struct ClojureList {  // Also every other sequence.
-  std::vector<ClojureValue> items = {};
+  std::vector<ClojureValue> items;
   friend bool operator==(const ClojureList&, const ClojureList&);
 };
 struct ClojureSet {
-  std::vector<ClojureValue> items = {};  // In the order of the text or of the wire.
+  std::vector<ClojureValue> items;  // In the order of the text or of the wire.
   friend bool operator==(const ClojureSet&, const ClojureSet&);
 };
 struct ClojureMap {
-  std::vector<std::pair<ClojureValue, ClojureValue>> entries = {};
+  std::vector<std::pair<ClojureValue, ClojureValue>> entries;
   friend bool operator==(const ClojureMap&, const ClojureMap&);
 };
 // Something of Nippy whose end is known but not its meaning: all of its bytes, its type first.

@@ -36,11 +36,20 @@ class Mutator {
     for (std::uint64_t i = 0; i < changes && !bytes.empty(); ++i) {
       const std::size_t at = static_cast<std::size_t>(below(bytes.size()));
       switch (below(6)) {
-        case 0: bytes.resize(at); break;
-        case 1: bytes.insert(at, bytes.substr(at, 4)); break;
-        case 2: bytes.erase(at, 1 + static_cast<std::size_t>(below(3))); break;
-        case 3: bytes[at] = "\x00\x7f\x80\xff"[below(4)]; break;
-        default: bytes[at] = static_cast<char>(below(256));
+        case 0:
+          bytes.resize(at);
+          break;
+        case 1:
+          bytes.insert(at, bytes.substr(at, 4));
+          break;
+        case 2:
+          bytes.erase(at, 1 + static_cast<std::size_t>(below(3)));
+          break;
+        case 3:
+          bytes[at] = "\x00\x7f\x80\xff"[below(4)];
+          break;
+        default:
+          bytes[at] = static_cast<char>(below(256));
       }
     }
     return bytes;

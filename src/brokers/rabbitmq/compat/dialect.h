@@ -30,8 +30,8 @@ struct Send {
   std::string exchange = {};  // Empty: the default exchange.
   std::string key = {};
   AmqpMessage message = {};
-  Topology needs = {};        // Must be there first.
-  Milliseconds delay{0};      // Longer: by way of bide's own delay queues to the queue named by the key.
+  Topology needs = {};    // Must be there first.
+  Milliseconds delay{0};  // Longer: by way of bide's own delay queues to the queue named by the key.
 };
 
 // How a message leaves its queue after an attempt.

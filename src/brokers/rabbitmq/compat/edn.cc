@@ -23,8 +23,8 @@ struct NamedCharacter {
   std::string_view name;
   std::uint16_t unit;
 };
-constexpr std::array kNamedCharacters = {NamedCharacter{"newline", '\n'}, NamedCharacter{"return", '\r'},
-                                         NamedCharacter{"space", ' '},    NamedCharacter{"tab", '\t'},
+constexpr std::array kNamedCharacters = {NamedCharacter{"newline", '\n'},  NamedCharacter{"return", '\r'},
+                                         NamedCharacter{"space", ' '},     NamedCharacter{"tab", '\t'},
                                          NamedCharacter{"formfeed", '\f'}, NamedCharacter{"backspace", '\b'}};
 
 std::string to_hex(std::string_view bytes) {
@@ -69,12 +69,23 @@ struct Printer {
     out += '"';
     for (const char c : text) {
       switch (c) {
-        case '"': out += "\\\""; break;
-        case '\\': out += "\\\\"; break;
-        case '\n': out += "\\n"; break;
-        case '\r': out += "\\r"; break;
-        case '\t': out += "\\t"; break;
-        default: out += c;
+        case '"':
+          out += "\\\"";
+          break;
+        case '\\':
+          out += "\\\\";
+          break;
+        case '\n':
+          out += "\\n";
+          break;
+        case '\r':
+          out += "\\r";
+          break;
+        case '\t':
+          out += "\\t";
+          break;
+        default:
+          out += c;
       }
     }
     out += '"';
@@ -202,8 +213,10 @@ class Parser {
         if (!text) return text.error();
         return ClojureValue{std::move(*text)};
       }
-      case '\\': return character();
-      case '#': return dispatch(depth);
+      case '\\':
+        return character();
+      case '#':
+        return dispatch(depth);
       case '{': {
         ++at_;
         Result<std::vector<ClojureValue>> values = items('}', depth);
@@ -229,8 +242,10 @@ class Parser {
       }
       case ')':
       case ']':
-      case '}': return wrong("a bracket that was not opened");
-      default: return atom();
+      case '}':
+        return wrong("a bracket that was not opened");
+      default:
+        return atom();
     }
   }
 
@@ -248,13 +263,27 @@ class Parser {
       }
       if (++at_ == text_.size()) break;
       switch (text_[at_]) {
-        case 'n': text += '\n'; break;
-        case 't': text += '\t'; break;
-        case 'r': text += '\r'; break;
-        case 'b': text += '\b'; break;
-        case 'f': text += '\f'; break;
-        case '"': text += '"'; break;
-        case '\\': text += '\\'; break;
+        case 'n':
+          text += '\n';
+          break;
+        case 't':
+          text += '\t';
+          break;
+        case 'r':
+          text += '\r';
+          break;
+        case 'b':
+          text += '\b';
+          break;
+        case 'f':
+          text += '\f';
+          break;
+        case '"':
+          text += '"';
+          break;
+        case '\\':
+          text += '\\';
+          break;
         case 'u': {
           const std::optional<std::uint16_t> unit = hex_unit(text_.substr(at_ + 1, 4));
           if (!unit || (*unit >= 0xd800 && *unit < 0xe000)) return wrong("\\u without four digits of a character");
@@ -262,7 +291,8 @@ class Parser {
           at_ += 4;
           break;
         }
-        default: return wrong("an unknown escape in a text");
+        default:
+          return wrong("an unknown escape in a text");
       }
     }
     return wrong("a text without its end");
@@ -286,7 +316,8 @@ class Parser {
       if (named.name == name) return ClojureValue{ClojureCharacter{named.unit}};
     }
     if (name[0] == 'u') {
-      if (const std::optional<std::uint16_t> unit = hex_unit(name.substr(1))) return ClojureValue{ClojureCharacter{*unit}};
+      if (const std::optional<std::uint16_t> unit = hex_unit(name.substr(1)))
+        return ClojureValue{ClojureCharacter{*unit}};
     }
     return wrong("unknown character " + core::quoted(name) + "; write others as \\u and four hexadecimal digits");
   }
@@ -349,7 +380,8 @@ class Parser {
     std::int64_t whole = 0;
     const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), whole);
     if (error == std::errc() && end == plain.data() + plain.size()) return ClojureValue{whole};
-    if (const std::optional<double> real = core::parse_number(plain); real && plain.find_first_of(".eE") != std::string_view::npos) {
+    if (const std::optional<double> real = core::parse_number(plain);
+        real && plain.find_first_of(".eE") != std::string_view::npos) {
       return ClojureValue{*real};
     }
     return wrong("invalid number " + core::quoted(name) + "; allowed are whole numbers of 64 bits, and doubles");

@@ -9,10 +9,34 @@ namespace {
 
 TEST(Edn, WhatIsWrittenReadsBackToTheSame) {
   for (const char* text : {
-           "nil", "true", "false", "0", "-17", "9223372036854775807", "1.5", "1.0", "1e+100", "##Inf", "##-Inf",
-           "\"a \\\"quoted\\\" \\\\ text\\n\"", ":keyword", ":name.space/keyword", "symbol", "\\a", "\\newline", "\\u20ac",
-           "[]", "[1 2 [3]]", "()", "(1 \"two\")", "#{:a :b}", "{}", "{:a 1, \"b\" [2]}",
-           "#uuid \"01020304-0506-0708-090a-0b0c0d0e0f10\"", "#inst \"2026-01-02T03:04:05.678Z\"", "#bide/bytes \"00ff\"",
+           "nil",
+           "true",
+           "false",
+           "0",
+           "-17",
+           "9223372036854775807",
+           "1.5",
+           "1.0",
+           "1e+100",
+           "##Inf",
+           "##-Inf",
+           "\"a \\\"quoted\\\" \\\\ text\\n\"",
+           ":keyword",
+           ":name.space/keyword",
+           "symbol",
+           "\\a",
+           "\\newline",
+           "\\u20ac",
+           "[]",
+           "[1 2 [3]]",
+           "()",
+           "(1 \"two\")",
+           "#{:a :b}",
+           "{}",
+           "{:a 1, \"b\" [2]}",
+           "#uuid \"01020304-0506-0708-090a-0b0c0d0e0f10\"",
+           "#inst \"2026-01-02T03:04:05.678Z\"",
+           "#bide/bytes \"00ff\"",
            "#bide/nippy \"2c000000020102\"",
        }) {
     const Result<ClojureValue> value = parse_edn(text);
@@ -42,7 +66,8 @@ TEST(Edn, MistakesAreRefusedWithTheirPlace) {
 }
 
 TEST(Edn, HostileTextNeverCrashes) {
-  const std::string seed = "{:a [1 2.5 \"t\\n\"], :b #{\\a \\u20ac}, :c (#uuid \"01020304-0506-0708-090a-0b0c0d0e0f10\")}";
+  const std::string seed =
+      "{:a [1 2.5 \"t\\n\"], :b #{\\a \\u20ac}, :c (#uuid \"01020304-0506-0708-090a-0b0c0d0e0f10\")}";
   Mutator mutator(2);
   int readable = 0;
   for (int i = 0; i < 50'000; ++i) {

@@ -47,7 +47,8 @@ Result<std::set<std::string>> queues_of(const Settings& settings, const Dialect&
     for (std::size_t start = 0; start <= value.size();) {
       const std::size_t end = std::min(value.find(',', start), value.size());
       const std::string queue = value.substr(start, end - start);
-      if (Status known = dialect.check_queue(queue); !known) return Error{known.error().code, "queues: " + known.error().message};
+      if (Status known = dialect.check_queue(queue); !known)
+        return Error{known.error().code, "queues: " + known.error().message};
       queues.insert(queue);
       start = end + 1;
     }
@@ -200,7 +201,8 @@ void ForeignBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result
   }
   parts_->publisher->publish(std::move(publications));
   for (auto& [index, send] : with_needs) {
-    parts_->consumer.send(std::move(send), [batch, index = index](Status status) { batch->complete(index, std::move(status)); });
+    parts_->consumer.send(std::move(send),
+                          [batch, index = index](Status status) { batch->complete(index, std::move(status)); });
   }
   // The completion runs on a thread of the broker, also when nothing was published.
   parts_->consumer.run([batch] { batch->one_less(); });
@@ -231,39 +233,44 @@ Capabilities ForeignBroker::capabilities() const {
   can.priorities = can.pause = can.results = can.expiry = can.atomic_effects = can.final_settle = false;
   can.due_order = can.lasting_leases = can.audit = false;
   can.dead_set = true;
-  can.why_not = "compat=" + parts_->settings.compat + ": jobs live in the layout of another system; see docs/interop.md";
+  can.why_not =
+      "compat=" + parts_->settings.compat + ": jobs live in the layout of another system; see docs/interop.md";
   return can;
 }
 
 void ForeignBroker::queues(Completion<std::vector<QueueInfo>> done) {
   Parts* const parts = parts_.get();
-  parts->on_desk([parts, done] {
-    std::vector<QueueInfo> infos;
-    for (const std::string& name : parts->queues()) {
-      const Result<QueueCounts> ready = parts->dead.count(parts->dialect->source(name));
-      if (!ready) return done(ready.error());
-      const Result<QueueCounts> buried = parts->dead.count(parts->dialect->dead_queue(name));
-      if (!buried) return done(buried.error());
-      QueueInfo info;
-      info.name = name;
-      info.ready = ready->messages;
-      info.workers = static_cast<int>(ready->consumers);
-      info.dead = buried->messages;
-      infos.push_back(std::move(info));
-    }
-    done(std::move(infos));
-  }, done);
+  parts->on_desk(
+      [parts, done] {
+        std::vector<QueueInfo> infos;
+        for (const std::string& name : parts->queues()) {
+          const Result<QueueCounts> ready = parts->dead.count(parts->dialect->source(name));
+          if (!ready) return done(ready.error());
+          const Result<QueueCounts> buried = parts->dead.count(parts->dialect->dead_queue(name));
+          if (!buried) return done(buried.error());
+          QueueInfo info;
+          info.name = name;
+          info.ready = ready->messages;
+          info.workers = static_cast<int>(ready->consumers);
+          info.dead = buried->messages;
+          infos.push_back(std::move(info));
+        }
+        done(std::move(infos));
+      },
+      done);
 }
 
 void ForeignBroker::find(JobId id, Completion<JobInfo> done) {
   Parts* const parts = parts_.get();
-  parts->on_desk([parts, id, done] {
-    Result<JobInfo> found = parts->dead.find(parts->queues(), id);
-    if (!found && found.error().code == ErrorCode::kNotFound) {
-      return refuse(done, found.error().message + ", and " + std::string(kNoIndex));
-    }
-    done(std::move(found));
-  }, done);
+  parts->on_desk(
+      [parts, id, done] {
+        Result<JobInfo> found = parts->dead.find(parts->queues(), id);
+        if (!found && found.error().code == ErrorCode::kNotFound) {
+          return refuse(done, found.error().message + ", and " + std::string(kNoIndex));
+        }
+        done(std::move(found));
+      },
+      done);
 }
 
 void ForeignBroker::list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
@@ -273,9 +280,12 @@ void ForeignBroker::list(JobFilter filter, std::string cursor, std::size_t limit
     if (Status known = parts_->dialect->check_queue(filter.queue); !known) return done(known.error());
   }
   Parts* const parts = parts_.get();
-  parts->on_desk([parts, filter, cursor, limit, done] {
-    done(parts->dead.list(filter.queue.empty() ? parts->queues() : std::vector{filter.queue}, filter, cursor, limit));
-  }, done);
+  parts->on_desk(
+      [parts, filter, cursor, limit, done] {
+        done(parts->dead.list(filter.queue.empty() ? parts->queues() : std::vector{filter.queue}, filter, cursor,
+                              limit));
+      },
+      done);
 }
 
 void ForeignBroker::explain(JobId id, Completion<Explanation> done) {
@@ -295,14 +305,16 @@ void ForeignBroker::watch(JobId, Completion<JobInfo> done) {
 
 void ForeignBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
   Parts* const parts = parts_.get();
-  parts->on_desk([parts, ids, done] {
-    Result<std::vector<Status>> removed = parts->dead.remove(parts->queues(), ids);
-    if (!removed) return done(removed.error());
-    for (Status& one : *removed) {
-      if (!one) one = Error{ErrorCode::kUnsupported, one.error().message + ", and " + std::string(kNoIndex)};
-    }
-    done(std::move(removed));
-  }, done);
+  parts->on_desk(
+      [parts, ids, done] {
+        Result<std::vector<Status>> removed = parts->dead.remove(parts->queues(), ids);
+        if (!removed) return done(removed.error());
+        for (Status& one : *removed) {
+          if (!one) one = Error{ErrorCode::kUnsupported, one.error().message + ", and " + std::string(kNoIndex)};
+        }
+        done(std::move(removed));
+      },
+      done);
 }
 
 void ForeignBroker::reschedule(JobId, Time, Completion<void> done) { refuse(done, kNoIndex); }
@@ -319,11 +331,13 @@ void ForeignBroker::pause(std::string, bool, Completion<void> done) {
 void ForeignBroker::purge(std::string queue, Completion<std::uint64_t> done) {
   if (Status known = parts_->dialect->check_queue(queue); !known) return done(known.error());
   Parts* const parts = parts_.get();
-  parts->on_desk([parts, queue, done] {
-    const Result<std::uint32_t> purged = parts->dead.purge(parts->dialect->source(queue));
-    if (!purged) return done(purged.error());
-    done(std::uint64_t{*purged});
-  }, done);
+  parts->on_desk(
+      [parts, queue, done] {
+        const Result<std::uint32_t> purged = parts->dead.purge(parts->dialect->source(queue));
+        if (!purged) return done(purged.error());
+        done(std::uint64_t{*purged});
+      },
+      done);
 }
 
 }  // namespace bide::brokers::rabbitmq::compat

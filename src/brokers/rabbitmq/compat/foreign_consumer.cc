@@ -187,7 +187,8 @@ void ForeignConsumer::State::step() {
 
   Milliseconds longest = std::clamp(settings.heartbeat / 3, Milliseconds(50), Milliseconds(250));
   const auto until = [](Steady time) {
-    return std::clamp(std::chrono::ceil<Milliseconds>(time - steady_clock::now()), Milliseconds(0), Milliseconds(60'000));
+    return std::clamp(std::chrono::ceil<Milliseconds>(time - steady_clock::now()), Milliseconds(0),
+                      Milliseconds(60'000));
   };
   if (next_timer != Steady::max()) longest = std::min(longest, until(next_timer));
   if (connection == nullptr && wanted) longest = std::min(longest, until(next_connect));
@@ -295,9 +296,8 @@ void ForeignConsumer::State::shut_down() {
   for (const auto& subscriber : all) end(subscriber);
   const Steady deadline = steady_clock::now() + settings.patience;
   const auto settling = [this] {
-    return replacing > 0 || std::any_of(held.begin(), held.end(), [](const auto& entry) {
-      return entry.second.state == Held::State::kSettling;
-    });
+    return replacing > 0 || std::any_of(held.begin(), held.end(),
+                                        [](const auto& entry) { return entry.second.state == Held::State::kSettling; });
   };
   while (settling() && connection != nullptr && steady_clock::now() < deadline) {
     std::array<platform::Readiness, 2> ready = {platform::Readiness{letters.descriptor(), true, false},

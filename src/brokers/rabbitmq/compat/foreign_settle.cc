@@ -80,8 +80,10 @@ Result<std::vector<Publication>> ForeignConsumer::State::plan(Held& entry, Settl
   if (const RetryAt* retry = std::get_if<RetryAt>(&settlement.outcome)) {
     Result<Departure> departure = dialect.retry(job, *retry, moment);
     if (!departure) return departure.error();
-    if (departure->send) sends.push_back(std::move(*departure->send));
-    else ending = Ending::kReject;
+    if (departure->send)
+      sends.push_back(std::move(*departure->send));
+    else
+      ending = Ending::kReject;
   } else if (const Dead* dead = std::get_if<Dead>(&settlement.outcome)) {
     sends.push_back(dialect.bury(job, *dead, moment));
   } else if (std::holds_alternative<Returned>(settlement.outcome)) {
@@ -202,7 +204,8 @@ void ForeignConsumer::State::expire_leases() {
     entry.token = static_cast<std::uint64_t>(stamps.next());
     entry.limit_until = entry.lease_until = Steady::max();
     const ForeignJob& job = entry.parcel.job;
-    end_attempt(deadline.id, entry.token, core::decide_after_fault(job.job.retry, job.counts, fault, text, random.next()));
+    end_attempt(deadline.id, entry.token,
+                core::decide_after_fault(job.job.retry, job.counts, fault, text, random.next()));
   }
 }
 

@@ -75,9 +75,9 @@ void ForeignConsumer::State::tend_sources() {
       if (steady_clock::now() >= source->next_try) start(source);
     }
     if (connection == nullptr || !subscriber->started) continue;
-    const bool all_started = std::all_of(subscriber->sources.begin(), subscriber->sources.end(), [&](const auto& source) {
-      return !source->tag.empty() || wanted_prefetch(*source) == 0;
-    });
+    const bool all_started =
+        std::all_of(subscriber->sources.begin(), subscriber->sources.end(),
+                    [&](const auto& source) { return !source->tag.empty() || wanted_prefetch(*source) == 0; });
     if (all_started) std::exchange(subscriber->started, nullptr)(Status());
   }
 }

@@ -51,13 +51,13 @@ struct Source {
   std::string queue;
   int weight = 1;
   ChannelNumber channel = 0;
-  bool open = false;   // The channel.
-  std::string tag;     // Of the consumer; empty: none.
-  int prefetch = 0;    // Of that consumer.
+  bool open = false;  // The channel.
+  std::string tag;    // Of the consumer; empty: none.
+  int prefetch = 0;   // Of that consumer.
   std::uint64_t serial = 0;
   std::size_t unsettled = 0;  // Delivered on this channel and still there.
   std::deque<Parcel> buffer;
-  double served = 0;   // By weight: the source with the least is next.
+  double served = 0;  // By weight: the source with the least is next.
   Backoff backoff;
   Steady next_try = {};
 };
@@ -69,7 +69,7 @@ struct Subscriber {
   int out = 0;  // Leases unsettled.
   bool ended = false;
   std::vector<std::shared_ptr<Source>> sources;
-  std::vector<Lease> granted;  // In this round.
+  std::vector<Lease> granted;           // In this round.
   std::function<void(Status)> started;  // Waits for the first try to consume.
 };
 

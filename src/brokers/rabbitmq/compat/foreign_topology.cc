@@ -32,23 +32,22 @@ std::optional<Inequivalent> parse_inequivalent(std::string_view text) {
   if (!argument || !current || argument->find('\'') == std::string_view::npos) return std::nullopt;
   Inequivalent result;
   result.argument = argument->substr(0, argument->find('\''));
+  if (!result.argument.starts_with("x-")) return std::nullopt;  // Durable, exclusive: not an argument.
   if (current->starts_with("none")) return result;
 
-  constexpr std::string_view kValue = "the value '";
-  constexpr std::string_view kType = "' of type '";
-  const std::size_t type_at = current->find(kType);
-  if (!current->starts_with(kValue) || type_at == std::string_view::npos) return std::nullopt;
-  const std::string_view value = current->substr(kValue.size(), type_at - kValue.size());
-  const std::string_view type = current->substr(type_at + kType.size());
-  if (type.starts_with("longstr")) {
-    result.current = Field(value);
-  } else if (type.starts_with("bool")) {
+  const std::size_t start = current->starts_with("the value '") ? 11
+                            : current->starts_with("'")         ? 1
+                                                                : std::string_view::npos;
+  if (start == std::string_view::npos) return std::nullopt;
+  const std::string_view value = current->substr(start, current->find('\'', start) - start);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && end == value.data() + value.size()) {
+    result.current = Field(number);
+  } else if (value == "true" || value == "false") {
     result.current = Field(value == "true");
   } else {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
-    result.current = Field(number);
+    result.current = Field(value);
   }
   return result;
 }
@@ -146,7 +145,8 @@ Result<Publication> ForeignTopology::prepare(Connection& connection, Send send) 
   if (Status there = ensure(connection, way_back); !there) return there.error();
   Route route = route_of(names_, path, send.key);
   Publication publication;
-  publication.to = {.kind = Destination::Kind::kExchange, .name = std::move(route.exchange), .key = std::move(route.key)};
+  publication.to = {
+      .kind = Destination::Kind::kExchange, .name = std::move(route.exchange), .key = std::move(route.key)};
   publication.message = std::move(send.message);
   publication.message.headers.emplace_back("CC", std::move(route.cc));
   return publication;

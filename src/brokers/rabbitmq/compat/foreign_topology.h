@@ -1,5 +1,6 @@
-// ForeignTopology: makes sure that what another system declares is there, without getting in its way. What is missing is
-// declared as that system would; what is there with other arguments stays as it is, unless a message would be lost by it.
+// ForeignTopology: makes sure that what another system declares is there, without getting in its way. What is missing
+// is declared as that system would; what is there with other arguments stays as it is, unless a message would be lost
+// by it.
 
 #pragma once
 
@@ -19,8 +20,8 @@ namespace bide::brokers::rabbitmq::compat {
 
 // What the server says when a queue is there with another argument:
 //
-//   PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'Q' in vhost '/': received the value '60000' of type
-//   'long' but current is the value '5000' of type 'signedint'
+//   PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'Q' in vhost '/': received '60000' but current is
+//   '200'                                                            or: ... the value '200' of type 'signedint'
 struct Inequivalent {
   std::string argument = {};
   std::optional<Field> current = {};  // Nothing: the queue does not have it.

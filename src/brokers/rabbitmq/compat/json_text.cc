@@ -42,7 +42,8 @@ struct Printer {
   }
   std::string operator()(const FieldTable& table) const {
     std::string out = "{";
-    for (const auto& [name, field] : table) out += (out.size() > 1 ? "," : "") + json_string(name) + ":" + to_json(field);
+    for (const auto& [name, field] : table)
+      out += (out.size() > 1 ? "," : "") + json_string(name) + ":" + to_json(field);
     return out + "}";
   }
 };
@@ -131,10 +132,14 @@ class Checker {
     if (depth > kDeepest) return false;
     space();
     switch (peek()) {
-      case '{': return members('}', true, depth);
-      case '[': return members(']', false, depth);
-      case '"': return string();
-      default: return take("null") || take("true") || take("false") || number();
+      case '{':
+        return members('}', true, depth);
+      case '[':
+        return members(']', false, depth);
+      case '"':
+        return string();
+      default:
+        return take("null") || take("true") || take("false") || number();
     }
   }
 
@@ -168,11 +173,21 @@ std::string plain_text(std::string_view quoted) {
       continue;
     }
     switch (inside[++i]) {
-      case 'n': out += '\n'; break;
-      case 't': out += '\t'; break;
-      case 'r': out += '\r'; break;
-      case 'b': out += '\b'; break;
-      case 'f': out += '\f'; break;
+      case 'n':
+        out += '\n';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case 'b':
+        out += '\b';
+        break;
+      case 'f':
+        out += '\f';
+        break;
       case 'u': {
         std::uint32_t point = unit(i + 1);
         i += 4;
@@ -186,7 +201,8 @@ std::string plain_text(std::string_view quoted) {
         append_utf8(out, point);
         break;
       }
-      default: out += inside[i];
+      default:
+        out += inside[i];
     }
   }
   return out;

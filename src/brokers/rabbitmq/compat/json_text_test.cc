@@ -35,7 +35,8 @@ TEST(JsonText, JsonIsToldFromWhatIsNot) {
 }
 
 TEST(JsonText, MembersOfTheNewestRecordAreFound) {
-  const std::string record = R"([{"error":"a\n\u00e4\ud83d\ude00","n":{"error":"no"},"num_attempts":6},{"error":"old"}])";
+  const std::string record =
+      R"([{"error":"a\n\u00e4\ud83d\ude00","n":{"error":"no"},"num_attempts":6},{"error":"old"}])";
   EXPECT_EQ(json_member(record, "error"), "a\n\xc3\xa4\xf0\x9f\x98\x80");
   EXPECT_EQ(json_member(record, "num_attempts"), "6");
   EXPECT_EQ(json_member(record, "missing"), std::nullopt);

@@ -19,8 +19,28 @@ constexpr std::size_t kMostUnpacked = 256 * 1024 * 1024;
 // How what follows a type is counted, and what it is.
 enum class Count : std::uint8_t { kFixed, kSmall, kSmallUnsigned, kMedium, kLarge };
 enum class What : std::uint8_t {
-  kNil, kTrue, kFalse, kLong, kUnsignedLong, kNegatedLong, kFloat, kDouble, kCharacter, kUuid, kInstant,
-  kString, kKeyword, kSymbol, kBytes, kVector, kList, kSet, kMap, kOpaqueBytes, kOpaqueItems, kNamedItem,
+  kNil,
+  kTrue,
+  kFalse,
+  kLong,
+  kUnsignedLong,
+  kNegatedLong,
+  kFloat,
+  kDouble,
+  kCharacter,
+  kUuid,
+  kInstant,
+  kString,
+  kKeyword,
+  kSymbol,
+  kBytes,
+  kVector,
+  kList,
+  kSet,
+  kMap,
+  kOpaqueBytes,
+  kOpaqueItems,
+  kNamedItem,
 };
 
 struct Type {
@@ -135,11 +155,15 @@ const Type* find_type(std::uint8_t id) {
 
 std::size_t width_of(Count count) {
   switch (count) {
-    case Count::kFixed: return 0;
+    case Count::kFixed:
+      return 0;
     case Count::kSmall:
-    case Count::kSmallUnsigned: return 1;
-    case Count::kMedium: return 2;
-    case Count::kLarge: return 4;
+    case Count::kSmallUnsigned:
+      return 1;
+    case Count::kMedium:
+      return 2;
+    case Count::kLarge:
+      return 4;
   }
   return 0;
 }
@@ -158,10 +182,6 @@ std::int64_t sign_extend(std::uint64_t value, std::size_t width) {
   if (width == 0 || width >= 8) return static_cast<std::int64_t>(value);
   const std::uint64_t sign = std::uint64_t{1} << (8 * width - 1);
   return static_cast<std::int64_t>((value ^ sign) - sign);
-}
-
-void append_big_endian(std::string& out, std::uint64_t value, std::size_t width) {
-  for (std::size_t i = width; i-- > 0;) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
 }  // namespace
@@ -204,10 +224,14 @@ namespace {
 // Null: the type cannot be read past. The count is checked by whoever reads what it counts.
 std::optional<std::uint64_t> count_of(Count kind, std::uint64_t raw, std::uint8_t fixed) {
   switch (kind) {
-    case Count::kFixed: return fixed;
-    case Count::kSmall: return raw;
-    case Count::kSmallUnsigned: return raw ^ 0x80;
-    case Count::kMedium: return raw;
+    case Count::kFixed:
+      return fixed;
+    case Count::kSmall:
+      return raw;
+    case Count::kSmallUnsigned:
+      return raw ^ 0x80;
+    case Count::kMedium:
+      return raw;
     case Count::kLarge:
       if (raw > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) return std::nullopt;
       return raw;
@@ -270,9 +294,12 @@ Result<ClojureValue> NippyReader::next(int depth) {
 
   std::string_view bytes;
   switch (type->what) {
-    case What::kNil: return ClojureValue{};
-    case What::kTrue: return ClojureValue{true};
-    case What::kFalse: return ClojureValue{false};
+    case What::kNil:
+      return ClojureValue{};
+    case What::kTrue:
+      return ClojureValue{true};
+    case What::kFalse:
+      return ClojureValue{false};
     case What::kLong:
       take(count, bytes);
       return ClojureValue{sign_extend(big_endian(bytes), count)};
@@ -288,18 +315,30 @@ Result<ClojureValue> NippyReader::next(int depth) {
     case What::kDouble:
       take(count, bytes);
       return ClojureValue{std::bit_cast<double>(big_endian(bytes))};
-    case What::kCharacter: take(count, bytes); return ClojureValue{ClojureCharacter{static_cast<std::uint16_t>(big_endian(bytes))}};
+    case What::kCharacter:
+      take(count, bytes);
+      return ClojureValue{ClojureCharacter{static_cast<std::uint16_t>(big_endian(bytes))}};
     case What::kUuid: {
       take(count, bytes);
       ClojureUuid uuid;
       std::copy(bytes.begin(), bytes.end(), uuid.bytes.begin());
       return ClojureValue{uuid};
     }
-    case What::kInstant: take(count, bytes); return ClojureValue{ClojureInstant{sign_extend(big_endian(bytes), 8)}};
-    case What::kString: take(count, bytes); return ClojureValue{std::string(bytes)};
-    case What::kKeyword: take(count, bytes); return ClojureValue{ClojureKeyword{std::string(bytes)}};
-    case What::kSymbol: take(count, bytes); return ClojureValue{ClojureSymbol{std::string(bytes)}};
-    case What::kBytes: take(count, bytes); return ClojureValue{ClojureBytes{std::string(bytes)}};
+    case What::kInstant:
+      take(count, bytes);
+      return ClojureValue{ClojureInstant{sign_extend(big_endian(bytes), 8)}};
+    case What::kString:
+      take(count, bytes);
+      return ClojureValue{std::string(bytes)};
+    case What::kKeyword:
+      take(count, bytes);
+      return ClojureValue{ClojureKeyword{std::string(bytes)}};
+    case What::kSymbol:
+      take(count, bytes);
+      return ClojureValue{ClojureSymbol{std::string(bytes)}};
+    case What::kBytes:
+      take(count, bytes);
+      return ClojureValue{ClojureBytes{std::string(bytes)}};
     case What::kVector: {
       ClojureVector vector;
       if (Status read = items(count, vector.items); !read) return read.error();
@@ -351,97 +390,6 @@ Result<ClojureValue> thaw(std::string_view frozen) {
   Result<ClojureValue> value = reader.next();
   if (value && !reader.done()) return damaged(reader.at(), "something follows the value");
   return value;
-}
-
-// ---- Writing.
-
-namespace {
-
-constexpr std::size_t kByteCount = 127;
-constexpr std::size_t kShortCount = 32767;
-
-struct Ids {
-  std::uint8_t none;
-  std::uint8_t small;
-  std::uint8_t medium;
-  std::uint8_t large;
-};
-
-void append_counted(std::string& out, const Ids& ids, std::size_t count) {
-  if (count == 0 && ids.none != 0) {
-    out.push_back(static_cast<char>(ids.none));
-  } else if (count <= kByteCount) {
-    out.push_back(static_cast<char>(ids.small));
-    append_big_endian(out, count, 1);
-  } else if (count <= kShortCount) {
-    out.push_back(static_cast<char>(ids.medium));
-    append_big_endian(out, count, 2);
-  } else {
-    out.push_back(static_cast<char>(ids.large));
-    append_big_endian(out, count, 4);
-  }
-}
-
-struct Writer {
-  std::string& out;
-
-  void type(std::uint8_t id) const { out.push_back(static_cast<char>(id)); }
-  void text(const Ids& ids, const std::string& bytes) const {
-    append_counted(out, ids, bytes.size());
-    out += bytes;
-  }
-  void items(const std::vector<ClojureValue>& values) const {
-    for (const ClojureValue& value : values) append_nippy(out, value);
-  }
-
-  void operator()(std::monostate) const { type(3); }
-  void operator()(bool flag) const { type(flag ? 8 : 9); }
-  void operator()(std::int64_t number) const {
-    const auto bits = static_cast<std::uint64_t>(number);
-    if (number == 0) return type(0);
-    if (number >= -128 && number <= 127) return type(100), append_big_endian(out, bits, 1);
-    if (number >= -32768 && number <= 32767) return type(101), append_big_endian(out, bits, 2);
-    if (number >= std::numeric_limits<std::int32_t>::min() && number <= std::numeric_limits<std::int32_t>::max()) {
-      return type(102), append_big_endian(out, bits, 4);
-    }
-    type(43), append_big_endian(out, bits, 8);
-  }
-  void operator()(double number) const { type(61), append_big_endian(out, std::bit_cast<std::uint64_t>(number), 8); }
-  void operator()(const std::string& bytes) const { text({34, 105, 16, 13}, bytes); }
-  void operator()(const ClojureKeyword& keyword) const { text({0, 106, 85, 14}, keyword.name); }
-  void operator()(const ClojureSymbol& symbol) const { text({0, 56, 86, 57}, symbol.name); }
-  void operator()(const ClojureCharacter& character) const { type(10), append_big_endian(out, character.unit, 2); }
-  void operator()(const ClojureBytes& bytes) const { text({0, 7, 15, 2}, bytes.bytes); }
-  void operator()(const ClojureUuid& uuid) const {
-    type(91);
-    for (const std::uint8_t byte : uuid.bytes) out.push_back(static_cast<char>(byte));
-  }
-  void operator()(const ClojureInstant& instant) const {
-    type(90), append_big_endian(out, static_cast<std::uint64_t>(instant.ms), 8);
-  }
-  void operator()(const ClojureVector& vector) const {
-    if (vector.items.size() == 2) type(113);
-    else if (vector.items.size() == 3) type(114);
-    else append_counted(out, {17, 110, 69, 21}, vector.items.size());
-    items(vector.items);
-  }
-  void operator()(const ClojureList& list) const { append_counted(out, {35, 36, 54, 20}, list.items.size()), items(list.items); }
-  void operator()(const ClojureSet& set) const { append_counted(out, {18, 111, 32, 23}, set.items.size()), items(set.items); }
-  void operator()(const ClojureMap& map) const {
-    append_counted(out, {19, 112, 33, 30}, map.entries.size());
-    for (const auto& [key, value] : map.entries) append_nippy(out, key), append_nippy(out, value);
-  }
-  void operator()(const ClojureOpaque& opaque) const { out += opaque.nippy; }
-};
-
-}  // namespace
-
-void append_nippy(std::string& out, const ClojureValue& value) { std::visit(Writer{out}, value.value); }
-
-std::string freeze(const ClojureValue& value) {
-  std::string out(kNippyHeader);
-  append_nippy(out, value);
-  return out;
 }
 
 }  // namespace bide::brokers::rabbitmq::compat

@@ -3,12 +3,12 @@
 //   frozen = 'N' 'P' 'Y' how data      how 0: plain; 8: big-endian length, then one LZ4 block
 //   data   = type payload              one byte of type; integers are big-endian
 //
-// Older versions write small counts and numbers as signed bytes (types 100 to 102, 105, 110 to 112), newer ones from 3.3
-// as unsigned ones shifted by the least signed number (87 to 89, 93 to 99). Both are read. Written are the older ones,
-// because every version reads them.
+// Older versions write small counts and numbers as signed bytes (types 100 to 102, 105, 110 to 112), newer ones
+// from 3.3 as unsigned ones shifted by the least signed number (87 to 89, 93 to 99). Both are read. Written are the
+// older ones, because every version reads them.
 //
-// Whatever has a size but no meaning here (records, big numbers, arrays of numbers) is kept as it is; what does not even
-// have a size (cached values, custom types) cannot be read past.
+// Whatever has a size but no meaning here (records, big numbers, arrays of numbers) is kept as it is; what does not
+// even have a size (cached values, custom types) cannot be read past.
 
 #pragma once
 

@@ -65,7 +65,8 @@ TEST(Nippy, EveryValueThatIsWrittenIsReadBack) {
       {number(std::numeric_limits<std::int64_t>::min()), number(std::numeric_limits<std::int64_t>::max())},
       {{ClojureSymbol{"plus"}}, {ClojureCharacter{0x20ac}}},
       {{ClojureUuid{{1, 2, 3}}}, {ClojureInstant{1700000000123}}},
-      {keyword("all"), {ClojureVector{{{ClojureSet{{number(1)}}}, {ClojureList{{{true}}}}, {ClojureBytes{"\xff"}}, {0.1}}}}},
+      {keyword("all"),
+       {ClojureVector{{{ClojureSet{{number(1)}}}, {ClojureList{{{true}}}}, {ClojureBytes{"\xff"}}, {0.1}}}}},
   }}};
   const Result<ClojureValue> back = thaw(freeze(value));
   ASSERT_TRUE(back) << back.error().message;
@@ -74,7 +75,11 @@ TEST(Nippy, EveryValueThatIsWrittenIsReadBack) {
 
 TEST(Nippy, WhatHasASizeButNoMeaningIsKeptAsItIs) {
   // A big integer of two bytes between two numbers.
-  const std::string hex = "72" "6401" "2c000000020102" "6403";
+  const std::string hex =
+      "72"
+      "6401"
+      "2c000000020102"
+      "6403";
   const Result<ClojureValue> value = thaw_hex(hex);
   ASSERT_TRUE(value) << value.error().message;
   const auto& items = std::get<ClojureVector>(value->value).items;
@@ -103,12 +108,27 @@ TEST(Nippy, DamagedDataIsRefused) {
 
 TEST(Nippy, DataPackedByLz4IsUnpacked) {
   // 20 letters 'a' as a string: literal "i", 20 and 'a', then a copy of 19 with distance 1, then nothing.
-  const std::string packed = from_hex("4e505908" "00000016" "3f" "691461" "0100" "00" "00");
+  const std::string packed = from_hex(
+      "4e505908"
+      "00000016"
+      "3f"
+      "691461"
+      "0100"
+      "00"
+      "00");
   const Result<ClojureValue> value = thaw(packed);
   ASSERT_TRUE(value) << value.error().message;
   EXPECT_EQ(*value, ClojureValue{std::string(20, 'a')});
   EXPECT_FALSE(thaw(packed.substr(0, packed.size() - 4))) << "cut off";
-  EXPECT_FALSE(thaw(from_hex("4e505908" "7fffffff" "3f" "691461" "0100" "00" "00"))) << "a size that cannot be";
+  EXPECT_FALSE(
+      thaw(from_hex("4e505908"
+                    "7fffffff"
+                    "3f"
+                    "691461"
+                    "0100"
+                    "00"
+                    "00")))
+      << "a size that cannot be";
 }
 
 TEST(Nippy, HostileInputNeverCrashes) {

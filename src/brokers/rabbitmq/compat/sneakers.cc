@@ -15,8 +15,8 @@ namespace bide::brokers::rabbitmq::compat {
 namespace {
 
 constexpr std::string_view kRetryInfo = "retry_info";
-constexpr std::string_view kFailures = "bide-failures";        // What x-death says, for servers that write it anew.
-constexpr std::string_view kRoutingKey = "bide-routing-key";   // Lost on the way through delay queues.
+constexpr std::string_view kFailures = "bide-failures";       // What x-death says, for servers that write it anew.
+constexpr std::string_view kRoutingKey = "bide-routing-key";  // Lost on the way through delay queues.
 
 std::string retry_name(const std::string& queue) { return queue + "-retry"; }
 std::string error_name(const std::string& queue) { return queue + "-error"; }
@@ -35,8 +35,8 @@ std::string original_key(const AmqpMessage& message, const std::string& key) {
 FieldTable own_headers(const AmqpMessage& message) {
   FieldTable headers = message.headers;
   strip_travel_headers(headers);
-  for (const std::string_view name : {std::string_view("CC"), std::string_view("BCC"), std::string_view("x-death"),
-                                      kFailures, kRoutingKey}) {
+  for (const std::string_view name :
+       {std::string_view("CC"), std::string_view("BCC"), std::string_view("x-death"), kFailures, kRoutingKey}) {
     remove_field(headers, name);
   }
   return headers;
@@ -45,10 +45,14 @@ FieldTable own_headers(const AmqpMessage& message) {
 std::string fault_name(const Dead& dead) {
   if (dead.reason == DeadReason::kRejected) return "Rejected";
   switch (dead.fault) {
-    case Fault::kFailed: return "Failed";
-    case Fault::kTimedOut: return "TimedOut";
-    case Fault::kLost: return "Lost";
-    case Fault::kCrashed: return "Crashed";
+    case Fault::kFailed:
+      return "Failed";
+    case Fault::kTimedOut:
+      return "TimedOut";
+    case Fault::kLost:
+      return "Lost";
+    case Fault::kCrashed:
+      return "Crashed";
   }
   return "Failed";
 }
@@ -72,10 +76,13 @@ Result<SneakersOptions> SneakersOptions::parse(const std::vector<std::pair<std::
     } else if (name == "retry_timeout") {
       set = set_milliseconds(options.retry_timeout, value);
     } else if (name == "steps") {
-      const bool is_policy = value.find('(') != std::string::npos || value == "none" || value.starts_with("exponential");
+      const bool is_policy =
+          value.find('(') != std::string::npos || value == "none" || value.starts_with("exponential");
       const Result<RetryPolicy> policy = RetryPolicy::parse(is_policy ? value : "steps(" + value + ")");
-      if (policy) options.steps = *policy;
-      else set = policy.error();
+      if (policy)
+        options.steps = *policy;
+      else
+        set = policy.error();
     } else if (name == "error_format") {
       if (value != "2.11" && value != "2.12") set = wrong_value(value, "2.11 or 2.12");
       options.error_in_body = value == "2.11";
@@ -83,8 +90,9 @@ Result<SneakersOptions> SneakersOptions::parse(const std::vector<std::pair<std::
       if (!core::is_name(value)) set = wrong_value(value, "the name of a kind");
       options.kind = value;
     } else if (name != "queues") {
-      set = Error{ErrorCode::kInvalidArgument, "compat=sneakers has no such option; it knows exchange, retry_max_times, "
-                                               "retry_timeout, steps, error_format, kind and queues"};
+      set = Error{ErrorCode::kInvalidArgument,
+                  "compat=sneakers has no such option; it knows exchange, retry_max_times, "
+                  "retry_timeout, steps, error_format, kind and queues"};
     }
     if (!set) return Error{set.error().code, name + ": " + set.error().message};
   }
@@ -181,8 +189,9 @@ Result<Send> Sneakers::enqueue(const Job& job, Time now) const {
 Result<Departure> Sneakers::retry(const ForeignJob& job, const RetryAt& outcome, Time) const {
   if (!options_.steps) {
     if (outcome.body) {
-      return Error{ErrorCode::kUnsupported,
-                   "a body cannot be replaced while the job waits in Sneakers' own retry queue; give steps= in the URL"};
+      return Error{
+          ErrorCode::kUnsupported,
+          "a body cannot be replaced while the job waits in Sneakers' own retry queue; give steps= in the URL"};
     }
     return Departure{};
   }
@@ -207,10 +216,10 @@ Result<Departure> Sneakers::retry(const ForeignJob& job, const RetryAt& outcome,
 }
 
 Send Sneakers::bury(const ForeignJob& job, const Dead& outcome, Time now) const {
-  const std::string text = !outcome.error.empty()                          ? outcome.error
-                           : outcome.reason == DeadReason::kRejected       ? "reject"
-                           : outcome.fault == Fault::kTimedOut             ? "timeout"
-                                                                           : "failed";
+  const std::string text = !outcome.error.empty()                    ? outcome.error
+                           : outcome.reason == DeadReason::kRejected ? "reject"
+                           : outcome.fault == Fault::kTimedOut       ? "timeout"
+                                                                     : "failed";
   const std::string* old = nullptr;
   if (const Field* found = find_field(job.original.headers, kRetryInfo)) old = found->text();
 
@@ -247,6 +256,7 @@ Send Sneakers::bury(const ForeignJob& job, const Dead& outcome, Time now) const 
       record = "[" + record + "," + *old + "]";
     }
   }
+  if (!id_of(job.original).is_nil()) send.message.message_id = job.original.message_id;
   send.message.content_type = job.original.content_type;
   send.message.content_encoding = job.original.content_encoding;
   send.message.type = job.original.type;

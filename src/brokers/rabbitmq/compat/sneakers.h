@@ -4,8 +4,8 @@
 //                                |
 //                                +-- more failures than retry_max_times: --> Q-error
 //
-// The bytes of a message are the body of the job. How often it has failed is in the server's own x-death header: the sum
-// over its entries for Q. A failed attempt is a rejected message, and its wait is the TTL of Q-retry.
+// The bytes of a message are the body of the job. How often it has failed is in the server's own x-death header: the
+// sum over its entries for Q. A failed attempt is a rejected message, and its wait is the TTL of Q-retry.
 //
 // With a policy of its own (steps) a failed job waits in bide's delay queues instead, as long as the policy says, and
 // comes back to Q with an entry in x-death as if Q had rejected it: workers of both kinds go on counting together.
@@ -24,10 +24,10 @@ namespace bide::brokers::rabbitmq::compat {
 struct SneakersOptions {
   std::string exchange = "sneakers";
   std::uint32_t retry_max_times = 5;
-  Milliseconds retry_timeout{60'000};       // The TTL of Q-retry, where it is not there yet.
-  std::optional<RetryPolicy> steps = {};    // Instead of both.
-  bool error_in_body = false;               // Error records as until 2.11.
-  std::string kind = {};                    // Of every job; empty: the name of its queue.
+  Milliseconds retry_timeout{60'000};     // The TTL of Q-retry, where it is not there yet.
+  std::optional<RetryPolicy> steps = {};  // Instead of both.
+  bool error_in_body = false;             // Error records as until 2.11.
+  std::string kind = {};                  // Of every job; empty: the name of its queue.
 
   // From name=value pairs of a URL.
   static Result<SneakersOptions> parse(const std::vector<std::pair<std::string, std::string>>& pairs);

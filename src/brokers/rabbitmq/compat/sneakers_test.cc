@@ -35,7 +35,8 @@ TEST(Sneakers, FailuresAreTheSumOverTheQueuesOwnDeaths) {
   EXPECT_EQ(failures_of({}, "mail"), 0u);
   EXPECT_EQ(failures_of({{"x-death", FieldList{death("mail-retry", 3), death("mail", 3)}}}, "mail"), 3u);
   EXPECT_EQ(failures_of({{"x-death", FieldList{death("mail", 2), death("mail", 1)}}}, "mail"), 3u);
-  EXPECT_EQ(failures_of({{"x-death", FieldList{FieldTable{{"queue", "mail"}}, FieldTable{{"queue", "mail"}}}}}, "mail"), 2u)
+  EXPECT_EQ(failures_of({{"x-death", FieldList{FieldTable{{"queue", "mail"}}, FieldTable{{"queue", "mail"}}}}}, "mail"),
+            2u)
       << "old servers do not count";
   EXPECT_EQ(failures_of({{"x-death", "nonsense"}}, "mail"), 0u);
   EXPECT_EQ(failures_of({{"x-death", FieldList{death("mail", -5)}}}, "mail"), 0u);
@@ -77,8 +78,9 @@ TEST(Sneakers, FailedAttemptIsARejectedMessage) {
 
 TEST(Sneakers, WithStepsACopyWaitsAndGoesOnCounting) {
   const Sneakers dialect = sneakers({{"steps", "10s,100s"}});
-  const ForeignJob job =
-      received(dialect, {{"trace", "t"}, {"x-death", FieldList{death("bide.delay.1.2", 1), death("mail", 1)}}, {"CC", FieldList{"k"}}});
+  const ForeignJob job = received(
+      dialect,
+      {{"trace", "t"}, {"x-death", FieldList{death("bide.delay.1.2", 1), death("mail", 1)}}, {"CC", FieldList{"k"}}});
   EXPECT_EQ(job.job.retry, RetryPolicy::steps({10s, 100s}));
   const Result<Departure> departure = dialect.retry(job, RetryAt{.after = 100s, .body = "new"}, kNow);
   ASSERT_TRUE(departure && departure->send);
@@ -104,8 +106,11 @@ TEST(Sneakers, ErrorRecordIsThatOfVersion212) {
   const std::string* info = find_field(send.message.headers, "retry_info")->text();
   ASSERT_NE(info, nullptr);
   EXPECT_TRUE(is_json(*info)) << *info;
-  EXPECT_TRUE(info->starts_with(R"({"error":"no \"route\"","num_attempts":6,"failed_at":"2023-11-14T22:13:20Z","properties":{"content_type":"application/json","headers":{"x-death":[)")) << *info;
-  EXPECT_TRUE(info->ends_with(R"("error_class":"Bide::Failed","error_message":"no \"route\"","backtrace":[]})")) << *info;
+  EXPECT_TRUE(info->starts_with(R"({"error":"no \"route\"","num_attempts":6,"failed_at":"2023-11-14T22:13:20Z",)"
+                                R"("properties":{"content_type":"application/json","headers":{"x-death":[)"))
+      << *info;
+  EXPECT_TRUE(info->ends_with(R"("error_class":"Bide::Failed","error_message":"no \"route\"","backtrace":[]})"))
+      << *info;
 }
 
 TEST(Sneakers, OldErrorRecordsFollowTheNewOne) {
@@ -113,7 +118,8 @@ TEST(Sneakers, OldErrorRecordsFollowTheNewOne) {
   const auto info = [&](const char* old) {
     const Send send = dialect.bury(received(dialect, {{"retry_info", old}}), Dead{.error = "e"}, kNow);
     EXPECT_EQ(std::count_if(send.message.headers.begin(), send.message.headers.end(),
-                            [](const auto& entry) { return entry.first == "retry_info"; }), 1);
+                            [](const auto& entry) { return entry.first == "retry_info"; }),
+              1);
     const std::string text = *find_field(send.message.headers, "retry_info")->text();
     EXPECT_TRUE(is_json(text)) << text;
     EXPECT_EQ(json_member(text, "error"), "e");
@@ -175,9 +181,13 @@ TEST(Sneakers, JobIsPublishedAsSneakersWould) {
 }
 
 TEST(Sneakers, WrongOptionsAreRefusedByName) {
-  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"retry_max_times", "-1"}, {"retry_timeout", "soon"}, {"steps", "10"}, {"error_format", "3"},
-           {"kind", "a b"}, {"exchange", ""}, {"namespace", "x"}}) {
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"retry_max_times", "-1"},
+                                                                                    {"retry_timeout", "soon"},
+                                                                                    {"steps", "10"},
+                                                                                    {"error_format", "3"},
+                                                                                    {"kind", "a b"},
+                                                                                    {"exchange", ""},
+                                                                                    {"namespace", "x"}}) {
     const Result<SneakersOptions> options = SneakersOptions::parse({{name, value}});
     ASSERT_FALSE(options) << name;
     EXPECT_TRUE(options.error().message.starts_with(name + ": ")) << options.error().message;
