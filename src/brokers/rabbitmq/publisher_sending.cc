@@ -17,6 +17,10 @@ using std::chrono::steady_clock;
 constexpr int kBurst = 64;
 constexpr Milliseconds kNotNow{100};
 
+// A delay of which a little went by while its job waited here is kept as it was given: another delay would need queues of
+// its own. So much lateness is borne for that.
+Milliseconds bearable(Milliseconds delay) { return std::clamp(delay / 100, Milliseconds(20), Milliseconds(1000)); }
+
 bool is_final(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kPermissionDenied || code == ErrorCode::kUnsupported;
 }
@@ -47,7 +51,7 @@ Status Publisher::State::prepare(Letter& entry, Route& route) {
     case Destination::Kind::kReady: {
       if (Status status = declared.ready(*connection, to.name); !status) return status;
       const Milliseconds passed = std::chrono::floor<Milliseconds>(steady_clock::now() - entry.submitted);
-      const DelayPath path = delay_path(settings.delay, to.delay - passed);
+      const DelayPath path = delay_path(settings.delay, passed < bearable(to.delay) ? to.delay : to.delay - passed);
       if (Status status = declared.path(*connection, path); !status) return status;
       route = route_of(names, path, names.queue(to.name));
       return {};
