@@ -425,14 +425,14 @@ Result<std::size_t> DeadSet::bring_back(const std::string& queue) {
   });
   if (!visited) return visited.error();
   std::size_t brought = 0;
-  for (auto& [tag, publication] : found) {
+  for (auto& each : found) {
     const Status published = wait<void>([&](const Completion<void>& done) {
-      publication.done = done;
+      each.second.done = done;
       std::vector<Publication> one;
-      one.push_back(std::move(publication));
+      one.push_back(std::move(each.second));
       publisher_.publish(std::move(one));
     });
-    if (published && (*visited)->remove(tag)) ++brought;
+    if (published && (*visited)->remove(each.first)) ++brought;
   }
   return brought;
 }
