@@ -20,7 +20,7 @@ AckBook with(std::uint64_t tags) {
 
 TEST(AckBook, OneAcknowledgementCoversEverythingWhenAllIsSettled) {
   AckBook book = with(5);
-  for (std::uint64_t tag : {3, 1, 2, 5, 4}) book.settle(tag);
+  for (const std::uint64_t tag : {3u, 1u, 2u, 5u, 4u}) book.settle(tag);
   EXPECT_EQ(book.flush(), (Acks{{5, true}}));
   EXPECT_TRUE(book.empty());
   EXPECT_EQ(book.flush(), Acks{});
@@ -28,7 +28,7 @@ TEST(AckBook, OneAcknowledgementCoversEverythingWhenAllIsSettled) {
 
 TEST(AckBook, WhatLiesBehindAGapIsAcknowledgedAlone) {
   AckBook book = with(5);
-  for (std::uint64_t tag : {1, 2, 4}) book.settle(tag);
+  for (const std::uint64_t tag : {1u, 2u, 4u}) book.settle(tag);
   EXPECT_EQ(book.flush(), (Acks{{2, true}, {4, false}}));
   book.settle(3);
   EXPECT_EQ(book.flush(), (Acks{{3, false}})) << "4 is known to be settled already, so it must not be named again";
