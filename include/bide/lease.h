@@ -17,6 +17,7 @@ struct Lease {
   std::uint64_t token = 0;    // Fencing: a later lease of the same job has a greater one.
   std::uint32_t attempt = 1;  // Already written down.
   Time due = {};              // When the job was due: lateness is counted from here.
+  Milliseconds age{0};        // How long ago it was given when it arrived here: its time runs from then.
   AttemptCounts counts = {};  // How earlier attempts ended.
   std::vector<AttemptError> history = {};
 };

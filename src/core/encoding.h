@@ -51,17 +51,27 @@ class Encoder {
     fixed(bits);
   }
   void count(std::uint64_t value) {
-    while (value >= 0x80) {
-      u8(static_cast<std::uint8_t>(value) | 0x80);
-      value >>= 7;
-    }
-    u8(static_cast<std::uint8_t>(value));
+    if (value < 0x80) return u8(static_cast<std::uint8_t>(value));
+    char bytes[10];
+    std::size_t size = 0;
+    for (; value >= 0x80; value >>= 7) bytes[size++] = static_cast<char>(value | 0x80);
+    bytes[size++] = static_cast<char>(value);
+    out_.append(bytes, size);
   }
   void string(std::string_view value) {
     count(value.size());
     out_.append(value);
   }
   void raw(std::string_view value) { out_.append(value); }  // Without its length.
+  // An id and a few bytes behind it, as every record begins.
+  template <class... Bytes>
+  void id_and_bytes(const JobId& value, Bytes... behind) {
+    char bytes[JobId::kSize + sizeof...(Bytes)];
+    std::memcpy(bytes, value.bytes().data(), JobId::kSize);
+    std::size_t at = JobId::kSize;
+    ((bytes[at++] = static_cast<char>(behind)), ...);
+    out_.append(bytes, sizeof bytes);
+  }
   void id(const JobId& value) { out_.append(reinterpret_cast<const char*>(value.bytes().data()), JobId::kSize); }
 
  private:

@@ -17,7 +17,7 @@ constexpr std::int64_t kQuietUs = 10'000;
 constexpr std::uint64_t kStepsBetweenTidying = 64;
 constexpr std::uint64_t kStepsBetweenPieces = 4;
 
-// A commit smaller than this is synced sooner by the engine's own thread than by another.
+// A commit smaller than this is done sooner by the engine's own thread than by another.
 constexpr std::size_t kWorthAThread = 16 << 10;
 // With so much collected, the step before it is waited for.
 constexpr std::size_t kMostCollected = 4 << 20;
@@ -92,7 +92,7 @@ Engine::Engine(EngineOptions options, std::unique_ptr<platform::Random> random, 
       virtual_time_(options_.clock != &platform::real_clock()),
       open_report_(ledger->open_report()),
       ledger_(std::move(ledger)),
-      syncer_([inbox = inbox_] { inbox->wake(); }),
+      committer_([inbox = inbox_] { inbox->wake(); }),
       thread_([this] { run(); }) {}
 
 Engine::~Engine() {
@@ -125,7 +125,7 @@ void Engine::run() {
     turn(requests);
     requests.clear();
   }
-  while (!failure_ && (ledger_->has_tasks() || syncing_)) turn(requests);
+  while (!failure_ && (ledger_->has_tasks() || committing_)) turn(requests);
   ledger_->abandon(failure_.value_or(Error{ErrorCode::kUnavailable, "the engine was closed"}));
   ledger_.reset();
 }
@@ -135,13 +135,13 @@ void Engine::turn(std::vector<Request>& requests) {
   Status went_well = failure_ ? Status(*failure_) : Status();
   // A new segment can only begin between batches, and some requests want the disk for themselves.
   const bool alone = std::any_of(requests.begin(), requests.end(), [](const Request& request) { return request.alone; });
-  if (went_well && syncing_ && (alone || ledger_->journal().segment_full())) went_well = finish_sync();
+  if (went_well && committing_ && (alone || ledger_->journal().segment_full())) went_well = finish_commit();
   if (went_well) went_well = collect(requests);
   const bool full = ledger_->journal().batch_bytes() > kMostCollected;
-  if (went_well && syncing_ && (syncer_.is_done() || full || inbox_->is_closed())) went_well = finish_sync();
-  if (went_well && !syncing_) went_well = commit();
-  if (went_well && synced_) tell(*std::exchange(synced_, std::nullopt), {});
-  if (went_well && !syncing_) tell(std::exchange(collected_, {}), {});
+  if (went_well && committing_ && (committer_.is_done() || full || inbox_->is_closed())) went_well = finish_commit();
+  if (went_well && !committing_) went_well = commit();
+  if (went_well && committed_) tell(*std::exchange(committed_, std::nullopt), {});
+  if (went_well && !committing_) tell(std::exchange(collected_, {}), {});
   if (went_well) {
     std::lock_guard lock(mutex_);
     pressure_ = ledger_->pressure();
@@ -156,10 +156,10 @@ void Engine::turn(std::vector<Request>& requests) {
   if (went_well) return;
 
   if (!failure_) fail(went_well.error());
-  if (synced_) tell(*std::exchange(synced_, std::nullopt), {});
-  if (syncing_) {
-    (void)ledger_->end_sync(syncer_.wait());
-    tell(*std::exchange(syncing_, std::nullopt), went_well);
+  if (committed_) tell(*std::exchange(committed_, std::nullopt), {});
+  if (committing_) {
+    (void)ledger_->end_commit(committer_.wait());
+    tell(*std::exchange(committing_, std::nullopt), went_well);
   }
   tell(std::exchange(collected_, {}), went_well);
   for (Request& request : requests) {
@@ -185,34 +185,46 @@ Status Engine::collect(std::vector<Request>& requests) {
   return {};
 }
 
-// Writes what was collected. What is large and must be synced is handed to the syncer; what is small is quicker alone.
+// On whichever thread commits.
+Status Engine::timed(const std::function<Status()>& commit) const {
+  if (!options_.on_commit) return commit();
+  const std::int64_t begun_us = options_.clock->now().elapsed_us;
+  Status committed = commit();
+  if (committed) options_.on_commit(std::chrono::microseconds(options_.clock->now().elapsed_us - begun_us));
+  return committed;
+}
+
+// What is large and must be synced is handed to the committer; what is small is quicker alone.
 Status Engine::commit() {
   ++steps_;
   const std::size_t bytes = ledger_->journal().batch_bytes();
   if (bytes < kWorthAThread || !ledger_->needs_sync() || options_.disk != &platform::real_disk()) {
-    return ledger_->commit();
+    return bytes == 0 ? ledger_->commit() : timed([this] { return ledger_->commit(); });
   }
-  if (Status written = ledger_->write(); !written) return written;
-  syncer_.start(ledger_->begin_sync());
-  syncing_ = std::exchange(collected_, {});
+  committer_.start([this, commit = ledger_->begin_commit()] { return timed(commit); });
+  committing_ = std::exchange(collected_, {});
   return {};
 }
 
-Status Engine::finish_sync() {
-  Status synced = ledger_->end_sync(syncer_.wait());
-  Step step = *std::exchange(syncing_, std::nullopt);
-  if (synced) {
-    synced_ = std::move(step);
+Status Engine::finish_commit() {
+  Status outcome = ledger_->end_commit(committer_.wait());
+  Step step = *std::exchange(committing_, std::nullopt);
+  if (outcome) {
+    committed_ = std::move(step);
   } else {
-    tell(std::move(step), synced);
+    tell(std::move(step), outcome);
   }
-  return synced;
+  return outcome;
 }
 
 // Leases first: whoever is told that its subscription has ended gets no more.
 void Engine::tell(Step step, const Status& committed) {
   if (committed) {
-    for (Delivery& delivery : step.deliveries) delivery.sink(std::move(delivery.leases));
+    for (Delivery& delivery : step.deliveries) {
+      const Milliseconds age((options_.clock->now().elapsed_us - delivery.granted_us + 999) / 1000);
+      for (Lease& lease : delivery.leases) lease.age = age;
+      delivery.sink(std::move(delivery.leases));
+    }
   }
   for (Request& request : step.requests) {
     if (request.finish) request.finish(committed);
@@ -221,11 +233,11 @@ void Engine::tell(Step step, const Status& committed) {
 }
 
 Status Engine::tidy(bool busy) {
-  if (syncing_) {
+  if (committing_) {
     // What has been collected since then stays where it is: housekeeping may not come between.
     if (!ledger_->journal().batch_empty()) return {};
-    if (Status synced = finish_sync(); !synced) return synced;
-    tell(*std::exchange(synced_, std::nullopt), {});
+    if (Status synced = finish_commit(); !synced) return synced;
+    tell(*std::exchange(committed_, std::nullopt), {});
   }
   auto more = ledger_->tidy(busy);
   if (!more) return more.error();
@@ -246,7 +258,7 @@ void Engine::fail(const Error& error) {
 
 std::optional<std::chrono::microseconds> Engine::time_to_sleep() const {
   if (failure_) return std::nullopt;
-  if (syncing_) return std::nullopt;  // The syncer wakes us.
+  if (committing_) return std::nullopt;  // The committer wakes us.
   if (more_to_tidy_) return std::chrono::microseconds(0);
   std::optional<std::int64_t> wake = ledger_->next_wake_us();
   const std::int64_t now_us = options_.clock->now().elapsed_us;
@@ -299,7 +311,9 @@ void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueu
     return;
   }
   submit<std::vector<Result<Enqueued>>>(
-      std::move(done), [jobs = std::move(jobs)](Ledger& ledger) mutable { return ledger.enqueue(std::move(jobs)); },
+      std::move(done),
+      [offer = look_over(std::move(jobs), Time(Milliseconds(options_.clock->now().wall_us / 1000)))](
+          Ledger& ledger) mutable { return ledger.enqueue(std::move(offer)); },
       bytes);
 }
 

@@ -16,7 +16,7 @@
 #include "engine/inbox.h"
 #include "engine/ledger.h"
 #include "engine/options.h"
-#include "engine/syncer.h"
+#include "engine/committer.h"
 
 namespace bide::engine {
 
@@ -80,7 +80,8 @@ class Engine : public Broker, public Inspector {
   void turn(std::vector<Request>& requests);
   Status collect(std::vector<Request>& requests);
   Status commit();
-  Status finish_sync();
+  Status timed(const std::function<Status()>& commit) const;
+  Status finish_commit();
   void tell(Step step, const Status& committed);
   void fail(const Error& error);
   Status tidy(bool busy);
@@ -99,14 +100,14 @@ class Engine : public Broker, public Inspector {
   // Of the engine's thread.
   std::unique_ptr<Ledger> ledger_;
   std::optional<Error> failure_;
-  Step collected_;               // Applied, not written.
-  std::optional<Step> syncing_;  // Written, and being synced.
-  std::optional<Step> synced_;   // Durable, to be told.
+  Step collected_;               // Applied, not yet on its way to the disk.
+  std::optional<Step> committing_;  // Being written and synced.
+  std::optional<Step> committed_;   // Durable, to be told.
   std::int64_t busy_until_us_ = 0;  // Housekeeping waits until then for a quiet moment.
   bool more_to_tidy_ = false;
   std::uint64_t steps_ = 0;
 
-  Syncer syncer_;
+  Committer committer_;
   std::thread thread_;
 };
 

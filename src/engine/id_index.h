@@ -21,9 +21,8 @@ class IdIndex {
   // The id is that of the slot's entry, and is not there yet.
   void insert(Slot slot);
   void erase(const JobId& id);
-  // Starts loading the place where the id is or would be; and, when that has come, its entry.
+  // Starts loading the place where the id is or would be.
   void prefetch(const JobId& id) const;
-  void prefetch_entry(const JobId& id) const;
 
   std::uint64_t size() const { return size_; }
 

@@ -27,16 +27,24 @@ struct Running {
 
 class LeaseTable {
  public:
-  std::uint32_t add(Running running) {
+  std::uint32_t add(const Running& running) {
     ++size_;
+    std::uint32_t place = static_cast<std::uint32_t>(places_.size());
     if (free_.empty()) {
       places_.push_back(running);
-      return static_cast<std::uint32_t>(places_.size() - 1);
+    } else {
+      place = free_.back();
+      free_.pop_back();
+      places_[place] = running;
     }
-    const std::uint32_t place = free_.back();
-    free_.pop_back();
-    places_[place] = running;
+    recent_[running.token % kRecent] = place;
     return place;
+  }
+  // Whose lease has this token, if it was given lately; kNoSlot says nothing. Tokens are given one after another, so
+  // this is quicker than looking for a job by its id.
+  Slot find_recent(std::uint64_t token) const {
+    const std::uint32_t place = recent_[token % kRecent];
+    return place < places_.size() && places_[place].token == token ? places_[place].slot : kNoSlot;
   }
   void remove(std::uint32_t place) {
     places_[place] = Running{};
@@ -51,7 +59,10 @@ class LeaseTable {
   std::size_t size() const { return size_; }
 
  private:
+  static constexpr std::size_t kRecent = 1 << 14;
+
   std::vector<Running> places_;
+  std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(kRecent);  // By token: places, perhaps of others.
   std::vector<std::uint32_t> free_;
   std::size_t size_ = 0;
 };

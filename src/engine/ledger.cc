@@ -158,7 +158,7 @@ Status Ledger::charge_crashes() {
 Status Ledger::end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how) {
   needs_sync_ = true;
   for (const LeaseRef& lease : leases) {
-    const Slot slot = state_.find(lease.id);
+    const Slot slot = state_.find(lease);
     if (slot == kNoSlot || state_[slot].entry_state() != EntryState::kRunning) continue;
     const Running& running = state_.leases()[state_[slot].next];
     if (running.token != lease.token) continue;
@@ -270,8 +270,7 @@ Status Ledger::forget_old() {
 
 Status Ledger::commit() {
   if (Status written = write(); !written) return written;
-  if (!needs_sync_) return {};
-  needs_sync_ = false;
+  if (!std::exchange(needs_sync_, false)) return {};
   Status synced = journal_->sync();
   if (!synced) failed_ = true;
   return synced;
@@ -285,15 +284,16 @@ Status Ledger::write() {
   return written;
 }
 
-std::function<Status()> Ledger::begin_sync() {
+std::function<Status()> Ledger::begin_commit() {
   needs_sync_ = false;
-  return journal_->begin_sync();
+  tidy_wanted_ = true;
+  return journal_->begin_commit();
 }
 
-Status Ledger::end_sync(const Status& outcome) {
-  Status synced = journal_->end_sync(outcome);
-  if (!synced) failed_ = true;
-  return synced;
+Status Ledger::end_commit(const Status& outcome) {
+  Status committed = journal_->end_commit(outcome);
+  if (!committed) failed_ = true;
+  return committed;
 }
 
 void Ledger::abandon(const Error& error) {
@@ -342,7 +342,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
       .at_ms = now_ms(), .outlives_process = subscriber.outlives_process, .worker = subscriber.worker, .grants = {}};
   auto delivery = std::find_if(deliveries.begin(), deliveries.end(), [id](const auto& d) { return d.subscription == id; });
   if (delivery == deliveries.end()) {
-    deliveries.push_back({id, subscriber.sink, {}});
+    deliveries.push_back({id, subscriber.sink, elapsed_us_, {}});
     delivery = std::prev(deliveries.end());
   }
   std::vector<Lease>& leases = delivery->leases;

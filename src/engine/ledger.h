@@ -34,8 +34,16 @@ inline constexpr std::size_t kRoomForChange = Limits::kHistory * (Limits::kError
 struct Delivery {
   std::uint32_t subscription = 0;
   LeaseSink sink;
+  std::int64_t granted_us = 0;  // Elapsed time from which the leases run.
   std::vector<Lease> leases;
 };
+
+// Jobs to be enqueued, looked over before: that can be done by the thread of whoever offers them.
+struct Offer {
+  std::vector<Job> jobs;
+  std::vector<std::pair<std::size_t, Error>> refused = {};  // Which of them are not valid, in order.
+};
+Offer look_over(std::vector<Job> jobs, Time now);
 
 // What opening found and did.
 struct OpenReport {
@@ -75,20 +83,21 @@ class Ledger {
   Result<std::vector<Delivery>> grant();
   // Everything since begin() is durable when it succeeds. After an error the ledger is of no more use.
   Status commit();
-  // commit() in pieces, for a caller who lets another thread wait for the disk: write(), and then, if it needs_sync(),
-  // what begin_sync() gives, and its answer to end_sync(). Steps may go on meanwhile, up to their own commit; what they
-  // answer is durable no sooner than what came before. tidy() and everything else waits.
+  // The first part of it: safe from the end of the process, but not of the machine.
   Status write();
+  // commit() in two halves, for a caller who lets another thread wait for the disk: if it needs_sync(), that thread
+  // calls what begin_commit() gives, and its answer goes to end_commit(). Steps may go on meanwhile, up to their own
+  // commit; what they answer is durable no sooner than what came before. tidy() and everything else waits.
   bool needs_sync() const { return needs_sync_; }
-  std::function<Status()> begin_sync();
-  Status end_sync(const Status& outcome);
+  std::function<Status()> begin_commit();
+  Status end_commit(const Status& outcome);
   // A bounded piece of housekeeping; while the store is busy only what cannot wait. True: there is more to do.
   Result<bool> tidy(bool busy = false);
   // Elapsed microseconds at which begin() has something to do again; nothing: only a request can change anything.
   std::optional<std::int64_t> next_wake_us() const;
 
   // --- Requests of a worker or a client. Answers may be told after commit().
-  std::vector<Result<Enqueued>> enqueue(std::vector<Job> jobs);
+  std::vector<Result<Enqueued>> enqueue(Offer offer);
   // The caller chooses the number of the subscription; 0 is none.
   void subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink);
   void unsubscribe(std::uint32_t subscription);
@@ -146,7 +155,7 @@ class Ledger {
 
   Status admit(const Job& job);
   bool has_names_left(const Job& job, std::size_t wanted) const;
-  JobId accept(Job& job);
+  void accept(WarmJobs::BatchNumber batch, std::size_t index);
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
   Result<JobInfo> describe(Slot slot);

@@ -85,7 +85,18 @@ journal::AcceptedBrief brief(const Job& job, const journal::Acceptance& record) 
 
 }  // namespace
 
-std::vector<Result<Enqueued>> Ledger::enqueue(std::vector<Job> jobs) {
+Offer look_over(std::vector<Job> jobs, Time now) {
+  Offer offer;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (Status valid = core::validate(jobs[i], now); !valid) offer.refused.emplace_back(i, valid.error());
+  }
+  offer.jobs = std::move(jobs);
+  return offer;
+}
+
+std::vector<Result<Enqueued>> Ledger::enqueue(Offer offer) {
+  const WarmJobs::BatchNumber batch = warm_.open(std::move(offer.jobs));
+  std::vector<Job>& jobs = warm_.jobs(batch);
   std::vector<Result<Enqueued>> results;
   results.reserve(jobs.size());
   // Each id has a place of its own in a large table: have the next ones on their way.
@@ -100,19 +111,24 @@ std::vector<Result<Enqueued>> Ledger::enqueue(std::vector<Job> jobs) {
     state_.prefetch(next.id);
   };
   while (given < kAhead && given < jobs.size()) give_id();
+  auto refused = offer.refused.begin();
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     give_id();
-    Job& job = jobs[i];
-    if (Status valid = core::validate(job, Time(Milliseconds(now_ms()))); !valid) {
-      results.push_back(valid.error());
+    const Job& job = jobs[i];
+    if (refused != offer.refused.end() && refused->first == i) {
+      results.push_back(std::move((refused++)->second));
     } else if (!is_ours[i] && state_.find(job.id) != kNoSlot) {
       results.push_back(Enqueued{job.id, true});
     } else if (Status admitted = admit(job); !admitted) {
       results.push_back(admitted.error());
     } else {
-      results.push_back(Enqueued{accept(job), false});
+      results.push_back(Enqueued{job.id, false});
+      accept(batch, i);
+      continue;
     }
+    jobs[i] = Job{};
   }
+  warm_.close(batch);
   needs_sync_ = true;
   return results;
 }
@@ -139,9 +155,9 @@ bool Ledger::has_names_left(const Job& job, std::size_t wanted) const {
          (kinds.size() + wanted <= kMaxNames || kinds.find(job.kind));
 }
 
-// Of a job that was admitted. Its content is moved from.
-JobId Ledger::accept(Job& job) {
-  if (job.id.is_nil()) job.id = ids_.next(now_ms(), random_.next());
+// Of a job that was admitted and has an id.
+void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index) {
+  Job& job = warm_.jobs(batch)[index];
   journal::Acceptance record;
   record.accepted_ms = now_ms();
   record.due_is_wall = job.due.has_value();
@@ -159,9 +175,8 @@ JobId Ledger::accept(Job& job) {
   const journal::RecordRef at = append(*journal_, job, record);
   const auto slot = state_.apply(brief(job, record), at, kNoSlot);
   require(slot.has_value(), "an accepted job must fit the state");
-  const JobId id = job.id;
-  if (record.due_ms <= now_ms()) warm_.keep(*slot, std::move(job));
-  return id;
+  const bool kept = record.due_ms <= now_ms() && warm_.keep(*slot, batch, index);
+  if (!kept) job = Job{};  // The batch may stay for long because of others.
 }
 
 void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink) {
@@ -195,7 +210,7 @@ std::vector<Extended> Ledger::extend(const std::vector<LeaseRef>& leases) {
   std::vector<Extended> answers;
   answers.reserve(leases.size());
   for (const LeaseRef& lease : leases) {
-    const Slot slot = state_.find(lease.id);
+    const Slot slot = state_.find(lease);
     if (slot == kNoSlot || state_[slot].entry_state() != EntryState::kRunning ||
         state_.leases()[state_[slot].next].token != lease.token) {
       answers.push_back({.lost = true});
@@ -213,8 +228,7 @@ std::vector<Status> Ledger::settle(std::vector<Settlement> settlements) {
   statuses.reserve(settlements.size());
   constexpr std::size_t kAhead = 8;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
-    if (i + 2 * kAhead < settlements.size()) state_.prefetch(settlements[i + 2 * kAhead].lease.id);
-    if (i + kAhead < settlements.size()) state_.prefetch_entry(settlements[i + kAhead].lease.id);
+    if (i + kAhead < settlements.size()) state_.prefetch(settlements[i + kAhead].lease);
     statuses.push_back(settle_one(settlements[i]));
   }
   needs_sync_ = true;
@@ -223,7 +237,7 @@ std::vector<Status> Ledger::settle(std::vector<Settlement> settlements) {
 
 Status Ledger::settle_one(Settlement& settlement) {
   const LeaseRef& lease = settlement.lease;
-  const Slot slot = state_.find(lease.id);
+  const Slot slot = state_.find(lease);
   if (slot == kNoSlot) return no_such_job(lease.id);
   if (state_[slot].entry_state() != EntryState::kRunning || state_.leases()[state_[slot].next].token != lease.token) {
     const auto before = settled_before(slot, lease.token);
@@ -270,12 +284,22 @@ Status Ledger::settle_one(Settlement& settlement) {
   };
   if (Status ended = end(); !ended) return ended;
   // Effects are not held to max_jobs, since the outcome cannot wait; there are never more of them than there are leases.
-  for (Job& effect : settlement.effects) {
+  if (settlement.effects.empty()) return {};
+  const WarmJobs::BatchNumber batch = warm_.open(std::move(settlement.effects));
+  std::vector<Job>& effects = warm_.jobs(batch);
+  for (std::size_t i = 0; i < effects.size(); ++i) {
+    Job& effect = effects[i];
     // One that is there already, by its id or its unique key, need not be made.
     const bool there = (!effect.id.is_nil() && state_.find(effect.id) != kNoSlot) ||
                        (!effect.unique_key.empty() && state_.unique_keys().holder(effect.unique_key) != kNoSlot);
-    if (!there) accept(effect);
+    if (there) {
+      effect = Job{};
+      continue;
+    }
+    if (effect.id.is_nil()) effect.id = ids_.next(now_ms(), random_.next());
+    accept(batch, i);
   }
+  warm_.close(batch);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -35,6 +36,9 @@ struct EngineOptions {
 
   // Called once, when the disk failed and nothing more can be confirmed. Default: one line on stderr, then exit 74.
   std::function<void(const Error&)> on_fatal = {};
+
+  // Told how long each batch took to be written and synced. On a thread of the engine; must not block.
+  std::function<void(std::chrono::microseconds)> on_commit = {};
 
   // For tests; null means the real thing.
   platform::Disk* disk = nullptr;

@@ -77,7 +77,15 @@ class State {
   // Looking.
   Slot find(const JobId& id) const { return ids_.find(id); }
   void prefetch(const JobId& id) const { ids_.prefetch(id); }
-  void prefetch_entry(const JobId& id) const { ids_.prefetch_entry(id); }
+  // The same for a job that has, or had, this lease.
+  Slot find(const LeaseRef& lease) const {
+    const Slot slot = leases_.find_recent(lease.token);
+    return slot != kNoSlot && slab_[slot].id == lease.id ? slot : ids_.find(lease.id);
+  }
+  void prefetch(const LeaseRef& lease) const {
+    const Slot slot = leases_.find_recent(lease.token);
+    if (slot != kNoSlot) __builtin_prefetch(&slab_[slot]);
+  }
   const Entry& operator[](Slot slot) const { return slab_[slot]; }
   Slot slots() const { return slab_.size(); }
   std::uint64_t jobs() const { return ids_.size(); }

@@ -1,69 +1,103 @@
 #include "engine/warm_jobs.h"
 
+#include <memory>
 #include <utility>
 
 namespace bide::engine {
 
-std::uint64_t WarmJobs::cost(const Job& job) {
-  std::uint64_t bytes = sizeof(Job) + 64 + job.body.size() + job.unique_key.size();
+namespace {
+
+// Assigning would look at each of its strings twice.
+void replace(Job& into, Job&& with) {
+  std::destroy_at(&into);
+  std::construct_at(&into, std::move(with));
+}
+
+}  // namespace
+
+std::uint64_t WarmJobs::content_bytes(const Job& job) {
+  std::uint64_t bytes = 64 + job.body.size() + job.unique_key.size();
   for (const auto& [name, value] : job.headers) bytes += sizeof name + name.size() + sizeof value + value.size();
   return bytes;
 }
 
-std::uint32_t* WarmJobs::place_of(Slot slot) {
-  const std::size_t page = slot >> kPageBits;
-  if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
-  std::uint32_t& place = pages_[page]->places[slot & ((1u << kPageBits) - 1)];
-  return place == kNone ? nullptr : &place;
+WarmJobs::BatchNumber WarmJobs::open(std::vector<Job> jobs) {
+  BatchNumber number = static_cast<BatchNumber>(batches_.size());
+  if (free_.empty()) {
+    batches_.emplace_back();
+  } else {
+    number = free_.back();
+    free_.pop_back();
+  }
+  Batch& batch = batches_[number];
+  batch.jobs = std::move(jobs);
+  batch.is_open = true;
+  return number;
 }
 
-void WarmJobs::release(Slot slot, std::uint32_t* place, std::uint64_t bytes) {
-  bytes_ -= bytes;
-  free_.push_back(*place);
-  *place = kNone;
-  std::unique_ptr<Page>& page = pages_[slot >> kPageBits];
-  if (--page->used == 0) spare_ = std::move(page);
-}
-
-void WarmJobs::keep(Slot slot, Job&& job) {
-  const std::uint64_t bytes = cost(job);
-  if (bytes_ + bytes > most_bytes_) return;
+bool WarmJobs::keep(Slot slot, BatchNumber in, std::size_t index) {
+  Batch& batch = batches_[in];
+  const std::uint64_t frame = batch.kept == 0 ? batch.jobs.size() * sizeof(Job) : 0;
+  const std::uint64_t content = content_bytes(batch.jobs[index]);
+  if (bytes_ + frame + content > most_bytes_) return false;
   drop(slot);
   const std::size_t number = slot >> kPageBits;
   if (number >= pages_.size()) pages_.resize(number + 1);
   std::unique_ptr<Page>& page = pages_[number];
   if (page == nullptr) page = spare_ != nullptr ? std::move(spare_) : std::make_unique<Page>();
-  std::uint32_t at = 0;
-  if (free_.empty()) {
-    at = static_cast<std::uint32_t>(jobs_.size());
-    jobs_.push_back(std::move(job));
-  } else {
-    at = free_.back();
-    free_.pop_back();
-    jobs_[at] = std::move(job);
-  }
-  bytes_ += bytes;
-  page->places[slot & ((1u << kPageBits) - 1)] = at;
+  page->places[slot & ((1u << kPageBits) - 1)] = {in, static_cast<std::uint32_t>(index)};
   ++page->used;
+  ++batch.kept;
+  batch.bytes += frame;
+  bytes_ += frame + content;
+  return true;
+}
+
+void WarmJobs::close(BatchNumber number) {
+  batches_[number].is_open = false;
+  if (batches_[number].kept == 0) free(number);
+}
+
+void WarmJobs::free(BatchNumber number) {
+  Batch& batch = batches_[number];
+  bytes_ -= std::exchange(batch.bytes, 0);
+  std::vector<Job>().swap(batch.jobs);
+  free_.push_back(number);
+}
+
+WarmJobs::Place* WarmJobs::place_of(Slot slot) {
+  const std::size_t page = slot >> kPageBits;
+  if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
+  Place& place = pages_[page]->places[slot & ((1u << kPageBits) - 1)];
+  return place.batch == kNone ? nullptr : &place;
+}
+
+void WarmJobs::release(Slot slot, Place* place, std::uint64_t bytes) {
+  bytes_ -= bytes;
+  const BatchNumber number = std::exchange(*place, Place{}).batch;
+  Batch& batch = batches_[number];
+  if (--batch.kept == 0 && !batch.is_open) free(number);
+  std::unique_ptr<Page>& page = pages_[slot >> kPageBits];
+  if (--page->used == 0) spare_ = std::move(page);
 }
 
 void WarmJobs::drop(Slot slot) {
-  std::uint32_t* place = place_of(slot);
+  Place* place = place_of(slot);
   if (place == nullptr) return;
-  const Job gone = std::move(jobs_[*place]);
-  release(slot, place, cost(gone));
+  const Job gone = std::move(batches_[place->batch].jobs[place->index]);
+  release(slot, place, content_bytes(gone));
 }
 
 bool WarmJobs::take(Slot slot, const JobId& id, Job& into) {
-  std::uint32_t* place = place_of(slot);
+  Place* place = place_of(slot);
   if (place == nullptr) return false;
-  Job& job = jobs_[*place];
+  Job& job = batches_[place->batch].jobs[place->index];
   if (job.id != id) {
     drop(slot);  // The slot was given to another job since: this is a leftover.
     return false;
   }
-  const std::uint64_t bytes = cost(job);
-  into = std::move(job);
+  const std::uint64_t bytes = content_bytes(job);
+  replace(into, std::move(job));
   release(slot, place, bytes);
   return true;
 }

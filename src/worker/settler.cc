@@ -29,16 +29,20 @@ bool is_lost(ErrorCode code) { return code == ErrorCode::kLeaseLost || code == E
 Settler::Settler(Broker& broker, AttemptRunner& runner, HeldLeases& held)
     : broker_(&broker), runner_(runner), held_(held) {}
 
-void Settler::Batch::add(Attempt* attempt, Settlement settlement) {
+void Settler::Batch::add(Attempt* attempt, Settlement settlement, Settlement copy) {
   attempts.push_back(attempt);
   settlements.push_back(std::move(settlement));
+  copies.push_back(std::move(copy));
 }
 
 void Settler::settle(Attempt& attempt, Settlement settlement) {
   if (const std::size_t bytes = bytes_of(settlement)) bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  Settlement copy = settlement;
+  std::shared_ptr<Batch> spent;  // Freed after the lock.
   std::unique_lock lock(mutex_);
+  spent = std::move(spent_);
   ++unconfirmed_;
-  outbox_.add(&attempt, std::move(settlement));
+  outbox_.add(&attempt, std::move(settlement), std::move(copy));
   send_while_possible(lock);
 }
 
@@ -53,37 +57,38 @@ void Settler::send_while_possible(std::unique_lock<std::mutex>& lock) {
     Batch batch = std::exchange(outbox_, {});
     if (batch.attempts.size() > kBatchSize) {
       for (std::size_t i = kBatchSize; i < batch.attempts.size(); ++i) {
-        outbox_.add(batch.attempts[i], std::move(batch.settlements[i]));
+        outbox_.add(batch.attempts[i], std::move(batch.settlements[i]), std::move(batch.copies[i]));
       }
       batch.attempts.resize(kBatchSize);
       batch.settlements.resize(kBatchSize);
+      batch.copies.resize(kBatchSize);
     }
     ++in_flight_;
     ++calling_;
     lock.unlock();
-    // Kept until confirmed: what the broker was given is gone when it says that it is unavailable.
-    std::vector<Settlement> given = batch.settlements;
+    std::vector<Settlement> given = std::move(batch.settlements);
     broker_->settle(std::move(given),
                     [this, owner = owner_.lock(), sent = std::make_shared<Batch>(std::move(batch))](
-                        Result<std::vector<Status>> answer) { take_answer(*sent, std::move(answer)); });
+                        const Result<std::vector<Status>>& answer) mutable { take_answer(std::move(sent), answer); });
     lock.lock();
     --calling_;
     if (closed_) changed_.notify_all();
   }
 }
 
-void Settler::take_answer(const Batch& sent, Result<std::vector<Status>> answer) {
+void Settler::take_answer(std::shared_ptr<Batch> sent, const Result<std::vector<Status>>& answer) {
   std::unique_lock lock(mutex_);
   --in_flight_;
-  for (std::size_t i = 0; i < sent.attempts.size(); ++i) {
+  for (std::size_t i = 0; i < sent->attempts.size(); ++i) {
     if (answer && i < answer->size()) {
-      take_status(*sent.attempts[i], sent.settlements[i], (*answer)[i]);
+      take_status(*sent->attempts[i], sent->copies[i], (*answer)[i]);
     } else {
-      take_status(*sent.attempts[i], sent.settlements[i],
+      take_status(*sent->attempts[i], sent->copies[i],
                   answer ? Status(Error{ErrorCode::kUnavailable, "the broker answered too little"})
                          : Status(answer.error()));
     }
   }
+  spent_ = std::move(sent);
   changed_.notify_all();
   send_while_possible(lock);
   if (const std::string complaint = std::exchange(complaint_, {}); !complaint.empty()) {
@@ -116,7 +121,7 @@ void Settler::take_status(Attempt& attempt, const Settlement& settlement, const 
                        .outcome = runner_.decide(attempt.lease(), Fault::kFailed,
                                                  "the broker refused the outcome: " + error.message)};
     bytes_.fetch_sub(bytes_of(settlement), std::memory_order_relaxed);
-    outbox_.add(&attempt, std::move(failure));
+    outbox_.add(&attempt, failure, failure);
     return;
   }
   ++stats_.settle_retries;
@@ -148,7 +153,7 @@ Moment Settler::send_late(Moment now) {
       ++stats_.lease_lost;
       forget(*late.attempt, late.settlement);
     } else if (late.when <= now) {
-      outbox_.add(late.attempt, std::move(late.settlement));
+      outbox_.add(late.attempt, late.settlement, late.settlement);
     } else {
       next = std::min(next, late.when);
       later.push_back(std::move(late));
@@ -175,7 +180,7 @@ void Settler::close() {
   const Batch unsent = std::exchange(outbox_, {});
   for (std::size_t i = 0; i < unsent.attempts.size(); ++i) {
     ++stats_.lease_lost;
-    forget(*unsent.attempts[i], unsent.settlements[i]);
+    forget(*unsent.attempts[i], unsent.copies[i]);
   }
   changed_.wait(lock, [this] { return calling_ == 0; });
   changed_.notify_all();

@@ -53,12 +53,14 @@ class Settler {
   void add_to(WorkerStats& stats) const;
 
  private:
-  // Side by side, so that the settlements can be handed to the broker as they are.
+  // Side by side, so that the settlements can be handed to the broker as they are. A copy of each is kept until it is
+  // confirmed: what the broker was given is gone when it says that it is unavailable.
   struct Batch {
     std::vector<Attempt*> attempts;
     std::vector<Settlement> settlements;
+    std::vector<Settlement> copies;
 
-    void add(Attempt* attempt, Settlement settlement);
+    void add(Attempt* attempt, Settlement settlement, Settlement copy);
   };
   struct Late {
     Attempt* attempt;
@@ -67,7 +69,7 @@ class Settler {
   };
 
   void send_while_possible(std::unique_lock<std::mutex>& lock);
-  void take_answer(const Batch& sent, Result<std::vector<Status>> answer);
+  void take_answer(std::shared_ptr<Batch> sent, const Result<std::vector<Status>>& answer);
   void take_status(Attempt& attempt, const Settlement& settlement, const Status& status);
   void forget(Attempt& attempt, const Settlement& settlement);
   bool empty() const { return unconfirmed_ == 0; }
@@ -81,6 +83,7 @@ class Settler {
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable changed_;
   Batch outbox_;
+  std::shared_ptr<Batch> spent_;  // Confirmed; freed by a handler's thread, which has more time than the broker's.
   std::vector<Late> late_;
   std::size_t unconfirmed_ = 0;
   int in_flight_ = 0;

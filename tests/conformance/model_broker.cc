@@ -193,7 +193,12 @@ void ModelBroker::grant() {
       entry->cancel_requested = false;
       entry->limit_ms = now + info.job.time_limit.count();
       entry->deadline_ms = now + entry->lease.count();
-      leases.push_back({info.job, entry->token, std::max(info.attempts, 1u), due_of(*entry), info.counts, info.history});
+      leases.push_back({.job = info.job,
+                        .token = entry->token,
+                        .attempt = std::max(info.attempts, 1u),
+                        .due = due_of(*entry),
+                        .counts = info.counts,
+                        .history = info.history});
     }
     if (leases.empty()) continue;
     outside_.push_back([sink = subscriber.sink, leases = std::move(leases)] { sink(leases); });

@@ -109,7 +109,8 @@ class Examination {
     } else if (event.what == "leased") {
       Attempt& attempt = attempt_of(event);
       attempt.lease_us = event.number(2) * 1000;
-      attempt.valid_until_us = std::min(event.at_us, paused_since(event.at_us)) + attempt.lease_us;
+      const std::int64_t given_us = event.at_us - event.number(3) * 1000;
+      attempt.valid_until_us = std::min(given_us, paused_since(event.at_us)) + attempt.lease_us;
     } else if (event.what == "extended") {
       Attempt& attempt = attempt_of(event);
       attempt.valid_until_us = std::max(attempt.valid_until_us, event.number(1) + attempt.lease_us);

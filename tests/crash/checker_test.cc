@@ -146,6 +146,18 @@ TEST(Checker, ALeaseThatRanOutIsADuplicateAndNoOverlap) {
   EXPECT_EQ(findings.duplicates.at("lease_lost"), 1u);
 }
 
+TEST(Checker, TheTimeOfALeaseRunsFromWhenItWasGiven) {
+  const auto again_after = [](const std::string& age) {
+    return examine(kEnqueued + "w: 300 leased a 1 1 1000 " + age + R"(
+      w: 400 start a 1 1
+      v: 950300 leased a 2 2 1000 0
+      v: 950310 start a 2 2
+    )");
+  };
+  EXPECT_EQ(again_after("0").violations.at("overlap"), 1u);
+  expect_none(again_after("50"));
+}
+
 TEST(Checker, ALeaseThatArrivesAfterAPauseMayHaveBeenGrantedBefore) {
   const std::string text = kEnqueued + R"(
     injector: 250 paused w guest

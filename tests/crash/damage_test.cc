@@ -50,7 +50,7 @@ class StoreDamage : public ::testing::Test {
       job.body = std::string(static_cast<std::size_t>(round * 7), 'b');
       if (round % 5 == 0) job.unique_key = "key " + std::to_string(round);
       if (round % 3 == 0) job.delay = Milliseconds(86'400'000);
-      const auto result = ledger_->enqueue({job}).front();
+      const auto result = ledger_->enqueue({{job}}).front();
       ASSERT_TRUE(result);
       const JobId id = result->id;
       if (!leases.empty()) {

@@ -31,7 +31,7 @@ class DeletedSegment : public ::testing::Test {
   JobId enqueue(Job job) {
     job.kind = "work";
     EXPECT_TRUE(ledger_->begin());
-    const auto result = ledger_->enqueue({std::move(job)}).front();
+    const auto result = ledger_->enqueue({{std::move(job)}}).front();
     EXPECT_TRUE(ledger_->commit());
     return result.value().id;
   }

@@ -56,7 +56,8 @@ Result<std::unique_ptr<Subscription>> WitnessBroker::subscribe(SubscribeOptions 
                              std::vector<std::string> lines;
                              for (Lease& lease : leases) {
                                lines.push_back("leased " + words({lease.job.id, lease.token}) + " " +
-                                               std::to_string(lease.attempt) + " " + lease_ms);
+                                               std::to_string(lease.attempt) + " " + lease_ms + " " +
+                                               std::to_string(lease.age.count()));
                                lease.job.headers.emplace_back(kTokenHeader, std::to_string(lease.token));
                              }
                              history->say_all(lines);

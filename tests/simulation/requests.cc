@@ -172,7 +172,7 @@ void Simulation::request_enqueue() {
   const std::uint64_t fired = disk_.faults_fired();
   const std::uint64_t stored = ledger_->state().jobs();
   const engine::journal::Address end = ledger_->journal().end();
-  const auto results = ledger_->enqueue(std::move(jobs));
+  const auto results = ledger_->enqueue(engine::look_over(std::move(jobs), Time(Milliseconds(clock_.now().wall_us / 1000))));
   full_since_address_ += ledger_->journal().end() - end;  // The reserve is not for these.
   const bool fault_fired = disk_.faults_fired() != fired;
   expect(results.size() == made.size(), "not one result for each job");

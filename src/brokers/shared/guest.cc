@@ -249,10 +249,14 @@ void Guest::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vect
     const auto found = subscriptions_.find(number);
     if (found != subscriptions_.end()) {
       // This process or the owner stood still while they were under way: they have run out, others may have them.
-      if (now_ms() - granted_ms >= found->second.options.lease.count()) return;
+      const Milliseconds age(now_ms() - granted_ms);
+      if (age >= found->second.options.lease) return;
       sink = found->second.sink;
       const bool outlives = found->second.options.outlives_process;
-      for (const Lease& lease : leases) held_[lease.token] = {lease.job.id, number, outlives, false};
+      for (Lease& lease : leases) {
+        lease.age = age;
+        held_[lease.token] = {lease.job.id, number, outlives, false};
+      }
     }
   }
   if (sink != nullptr) return (*sink)(std::move(leases));

@@ -39,7 +39,7 @@ bool Host::subscribe(Visitor& visitor, const Frame& frame) {
     const int credit = options.credit;
     auto subscribed = engine_.subscribe(std::move(options), [this, mailbox = mailbox_, visitor = visitor.number, number,
                                                              outlives](std::vector<Lease> leases) {
-      mailbox->post([this, visitor, number, outlives, granted_ms = now_ms(),
+      mailbox->post([this, visitor, number, outlives, granted_ms = now_ms() - leases.front().age.count(),
                      kept = std::make_shared<std::vector<Lease>>(std::move(leases))] {
         deliver(visitor, number, outlives, granted_ms, std::move(*kept));
       });

@@ -70,7 +70,14 @@ Job any_job() {
 AttemptCounts any_counts() { return {any_count(), any_count(), any_count(), any_count()}; }
 AttemptError any_error() { return {any_count(), any_time(), any_of<Fault>(), any_text()}; }
 
-Lease any_lease() { return {any_job(), any_number(), any_count(), any_time(), any_counts(), some(any_error)}; }
+Lease any_lease() {
+  return {.job = any_job(),
+          .token = any_number(),
+          .attempt = any_count(),
+          .due = any_time(),
+          .counts = any_counts(),
+          .history = some(any_error)};
+}
 
 Outcome any_outcome() {
   switch (*rc::gen::inRange(0, 4)) {

@@ -53,9 +53,10 @@ struct Journal::Impl {
   Status write();
   Status rotate();
   Status write_batch();
+  BatchHeader close_batch();
   Status sync();
-  std::function<Status()> begin_sync();
-  Status end_sync(const Status& outcome);
+  std::function<Status()> begin_commit();
+  Status end_commit(const Status& outcome);
   Result<bool> mark();
   Result<bool> write_ahead();
 
@@ -74,7 +75,6 @@ struct Journal::Impl {
   void drop_batch() {
     batch.clear();
     batch_records = 0;
-    batch_sum = 0;
     record_at = 0;
   }
   Address batch_end() const { return batch.empty() ? written : batch_at + batch.size(); }
@@ -97,10 +97,9 @@ struct Journal::Impl {
   Encoder encoder{batch};
   Address batch_at = 0;
   std::uint32_t batch_records = 0;
-  std::uint32_t batch_sum = 0;
   std::size_t record_at = 0;  // In the batch; 0 when no record is open.
   Address rotate_at = 0;      // A new segment is due when written has reached it.
-  std::string recent;         // The batch written last.
+  std::string recent;         // The batch written last, or being written by another thread.
   Address recent_at = 0;
 
   Address written = 0;
@@ -110,7 +109,7 @@ struct Journal::Impl {
   Address data_end = 0;        // After the last batch that holds more than a mark.
   Address reserved_end = 0;    // There is room up to here, as long as writing goes on in this order.
   bool small_commits = false;  // Since the last time zeros were written ahead.
-  bool syncing = false;        // Between begin_sync() and end_sync().
+  bool committing = false;     // Between begin_commit() and end_commit().
 };
 
 Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
@@ -205,9 +204,8 @@ void Journal::Impl::begin(std::uint8_t type, std::uint8_t version) {
     batch.resize(kBatchHeaderBytes);
   }
   record_at = batch.size();
-  encoder.u64(0);
-  encoder.u8(type);
-  encoder.u8(version);
+  const char header[kRecordHeaderBytes] = {0, 0, 0, 0, 0, 0, 0, 0, static_cast<char>(type), static_cast<char>(version)};
+  batch.append(header, sizeof header);
 }
 
 RecordRef Journal::Impl::finish() {
@@ -215,7 +213,7 @@ RecordRef Journal::Impl::finish() {
   const std::size_t bytes = batch.size() - record_at;
   require(padded(batch.size()) <= kMaxBatchBytes, "a batch of more than 4 GiB");
   const RecordRef ref{batch_at + record_at, static_cast<std::uint32_t>(bytes)};
-  batch_sum = add_to_records_sum(batch_sum, seal_record(batch.data() + record_at, bytes, ref.address));
+  store_record_length(batch.data() + record_at, bytes);
   record_at = 0;
   ++batch_records;
   return ref;
@@ -232,7 +230,7 @@ Status Journal::Impl::reserve(std::size_t bytes) {
 
 Status Journal::Impl::write() {
   if (failed) return *failed;
-  require(!syncing, "write() during a sync");
+  require(!committing, "write() during a commit");
   if (batch.empty()) return {};
   require(record_at == 0, "write() before the last record was finished");
   if (Status status = write_batch(); !status) return fail(status.error());
@@ -259,30 +257,34 @@ Status Journal::Impl::rotate() {
 }
 
 Status Journal::Impl::write_batch() {
+  const BatchHeader header = close_batch();
+  seal_batch(recent.data(), header, recent_at);
+  Status status = active->write(recent_at, recent);
+  if (status) segments.back().end = written;
+  if (recent.size() > kKeptBufferBytes) std::string().swap(recent);
+  return status;
+}
+
+// The batch becomes the recent one, and what comes next goes behind it. It has yet to be sealed and written.
+BatchHeader Journal::Impl::close_batch() {
   const bool only_mark = batch_records == 1 && batch[kBatchHeaderBytes + 8] == char{kMarkType};
   batch.resize(padded(batch.size()));
-  const auto bytes = static_cast<std::uint32_t>(batch.size());
-  store_batch_header(batch.data(), {bytes, batch_records, batch_sum, on_disk}, batch_at);
-  if (Status status = active->write(batch_at, batch); !status) return status;
+  const BatchHeader header{static_cast<std::uint32_t>(batch.size()), batch_records, 0, on_disk};
   written = batch_at + batch.size();
   told = on_disk;
   if (!only_mark) {
     data_end = written;
     small_commits = batch.size() < kSmallCommitBytes;
   }
-  segments.back().end = written;
-  if (!only_mark) {
-    std::swap(batch, recent);
-    recent_at = batch_at;
-  }
+  std::swap(batch, recent);
+  recent_at = batch_at;
   drop_batch();
-  if (recent.size() > kKeptBufferBytes) std::string().swap(recent);
-  return {};
+  return header;
 }
 
 Status Journal::Impl::sync() {
   if (failed) return *failed;
-  require(!syncing, "sync() during a sync");
+  require(!committing, "sync() during a commit");
   if (durable() && synced < written) {
     if (Status status = active->sync(); !status) return fail(status.error());
     on_disk = written;
@@ -291,18 +293,34 @@ Status Journal::Impl::sync() {
   return rotate();
 }
 
-std::function<Status()> Journal::Impl::begin_sync() {
-  require(!syncing, "begin_sync() during a sync");
-  syncing = true;
+std::function<Status()> Journal::Impl::begin_commit() {
+  require(!committing, "begin_commit() during a commit");
+  require(record_at == 0, "begin_commit() before the last record was finished");
+  committing = true;
   if (failed) return [error = *failed] { return Status(error); };
-  if (!durable() || synced == written) return [] { return Status(); };
-  return [file = active.get()] { return file->sync(); };
+  std::function<Status()> write = [] { return Status(); };
+  if (!batch.empty()) {
+    const BatchHeader header = close_batch();
+    active->expect(recent_at, recent.size());
+    // The file alone, and the buffer, which nobody changes before end_commit().
+    write = [this, header, at = recent_at] {
+      seal_batch(recent.data(), header, at);
+      return active->write_expected(at, recent);
+    };
+  }
+  if (!durable() || synced == written) return write;
+  return [this, write = std::move(write)] {
+    Status status = write();
+    return status ? active->sync() : status;
+  };
 }
 
-Status Journal::Impl::end_sync(const Status& outcome) {
-  require(syncing, "end_sync() without begin_sync()");
-  syncing = false;
+Status Journal::Impl::end_commit(const Status& outcome) {
+  require(committing, "end_commit() without begin_commit()");
+  committing = false;
   if (!outcome) return fail(outcome.error());
+  segments.back().end = written;
+  if (recent.size() > kKeptBufferBytes) std::string().swap(recent);
   if (durable()) on_disk = written;
   synced = written;
   return rotate();
@@ -351,29 +369,28 @@ const Segment* Journal::Impl::find(Address address) const {
 }
 
 Result<RecordView> Journal::Impl::read(RecordRef ref) {
-  std::string_view bytes;
-  if (!batch.empty() && ref.address >= batch_at && ref.address + ref.bytes <= batch_at + batch.size()) {
-    // Copied: the batch may move in memory while the record is being looked at.
-    scratch.assign(batch, ref.address - batch_at, ref.bytes);
-    bytes = scratch;
-  } else if (ref.address >= recent_at && ref.address + ref.bytes <= recent_at + recent.size()) {
-    scratch.assign(recent, ref.address - recent_at, ref.bytes);
-    bytes = scratch;
+  constexpr std::size_t kTypeAt = 8;  // Before it lie length and checksum.
+  const auto lies_in = [&](const std::string& bytes, Address at) {
+    return ref.bytes >= kRecordHeaderBytes && ref.address >= at && ref.address + ref.bytes <= at + bytes.size();
+  };
+  // Copied: the batch may move in memory while the record is being looked at.
+  if (!batch.empty() && lies_in(batch, batch_at)) {
+    scratch.assign(batch, ref.address - batch_at + kTypeAt, ref.bytes - kTypeAt);
+    return unsealed_record(scratch, ref);
   }
-  const Segment* segment = nullptr;
-  if (bytes.empty()) {
-    segment = find(ref.address);
-    if (!segment || ref.bytes < kRecordHeaderBytes || segment->end - ref.address < ref.bytes) {
-      return Error{ErrorCode::kDamaged, directory + ": there is no record at address " + std::to_string(ref.address) +
-                                            ": its segment is missing; `bide store check` says more, `bide store repair` keeps what can be read"};
-    }
-    Result<std::string_view> got = reader.read(*segment, ref);
-    if (!got) return got.error();
-    bytes = *got;
+  if (lies_in(recent, recent_at)) {
+    scratch.assign(recent, ref.address - recent_at + kTypeAt, ref.bytes - kTypeAt);
+    return unsealed_record(scratch, ref);
   }
-  const std::optional<RecordView> view = load_record(bytes, ref.address);
+  const Segment* segment = find(ref.address);
+  if (!segment || ref.bytes < kRecordHeaderBytes || segment->end - ref.address < ref.bytes) {
+    return Error{ErrorCode::kDamaged, directory + ": there is no record at address " + std::to_string(ref.address) +
+                                          ": its segment is missing; `bide store check` says more, `bide store repair` keeps what can be read"};
+  }
+  Result<std::string_view> bytes = reader.read(*segment, ref);
+  if (!bytes) return bytes.error();
+  const std::optional<RecordView> view = load_record(*bytes, ref.address);
   if (view && view->at.bytes == ref.bytes) return *view;
-  if (!segment) segment = &segments.back();
   return damaged(segment->path, ref.address - segment->base, "a record fails its checksum");
 }
 
@@ -381,7 +398,7 @@ Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Journal::~Journal() {
   // A mark is a help to the next opening, not a promise: what was promised is synced already.
-  if (impl_->failed || !impl_->active || impl_->syncing) return;
+  if (impl_->failed || !impl_->active || impl_->committing) return;
   impl_->drop_batch();
   if (impl_->sync()) static_cast<void>(impl_->mark().has_value());
 }
@@ -407,8 +424,8 @@ std::size_t Journal::batch_bytes() const { return impl_->batch.size(); }
 Status Journal::reserve(std::size_t bytes) { return impl_->reserve(bytes); }
 Status Journal::write() { return impl_->write(); }
 Status Journal::sync() { return impl_->sync(); }
-std::function<Status()> Journal::begin_sync() { return impl_->begin_sync(); }
-Status Journal::end_sync(const Status& outcome) { return impl_->end_sync(outcome); }
+std::function<Status()> Journal::begin_commit() { return impl_->begin_commit(); }
+Status Journal::end_commit(const Status& outcome) { return impl_->end_commit(outcome); }
 
 Status Journal::harden() {
   if (impl_->failed) return *impl_->failed;

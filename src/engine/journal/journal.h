@@ -92,11 +92,11 @@ class Journal {
   // the disk has no room for it. An error means that nothing may be confirmed any more.
   Status sync();
 
-  // sync() in two halves, for a caller who lets another thread wait for the disk. What begin_sync() gives is called
-  // once, from any thread, and its answer is handed to end_sync(). In between records may be collected, read and have
-  // room reserved; nothing else may be called.
-  std::function<Status()> begin_sync();
-  Status end_sync(const Status& outcome);
+  // write() and sync() in two halves, for a caller who lets another thread wait for the disk. What begin_commit() gives
+  // is called once, from any thread, and its answer is handed to end_commit(). In between records may be collected,
+  // read and have room reserved; nothing else may be called.
+  std::function<Status()> begin_commit();
+  Status end_commit(const Status& outcome);
 
   // The same whatever the durability, before something else on disk relies on it.
   Status harden();
@@ -107,7 +107,8 @@ class Journal {
   Address written() const;
   Address synced() const;
 
-  // One record, its checksum verified, whether it is written or still in the batch. Sequential reads are read ahead.
+  // One record, whether it is written or still in memory; what comes from the disk has its checksum verified.
+  // Sequential reads are read ahead.
   // The view is valid until the next call of read or remove.
   Result<RecordView> read(RecordRef ref);
 

@@ -35,6 +35,16 @@ class JournalCrash : public JournalFixture {
         add(*journal, all_.back());
       }
       batch_ends_.push_back(all_.size());
+      if (random.chance(0.3)) {
+        // The next batch begins while this one is on its way.
+        const std::function<Status()> to_disk = journal->begin_commit();
+        const std::size_t promised = all_.size();
+        all_.push_back(std::to_string(all_.size()) + " meanwhile");
+        add(*journal, all_.back());
+        ASSERT_TRUE(journal->end_commit(to_disk()));
+        confirmed_ = promised;
+        continue;
+      }
       ASSERT_TRUE(journal->write());
       if (random.chance(0.2)) continue;  // Two batches for one sync.
       ASSERT_TRUE(journal->sync());

@@ -78,6 +78,38 @@ TEST_F(JournalTest, AnAddressIsFinalBeforeTheRecordIsWritten) {
   EXPECT_EQ(journal->read(first).value().type, kTextType);
 }
 
+TEST_F(JournalTest, WhatIsOnItsWayToTheDiskCanBeReadAndBuiltUpon) {
+  auto journal = open();
+  const RecordRef first = add(*journal, "first");
+  const auto to_disk = journal->begin_commit();
+  EXPECT_TRUE(journal->batch_empty());
+  EXPECT_EQ(journal->read(first).value().payload, "first");
+  const RecordRef second = add(*journal, "second");
+  EXPECT_GT(second.address, first.address);
+  EXPECT_EQ(journal->read(second).value().payload, "second");
+  EXPECT_LT(journal->synced(), first.address + first.bytes);
+  ASSERT_TRUE(journal->end_commit(to_disk()));
+  EXPECT_GE(journal->synced(), first.address + first.bytes);
+  ASSERT_TRUE(journal->write());
+  EXPECT_EQ(journal->read(first).value().payload, "first");
+  journal.reset();
+  open();
+  EXPECT_EQ(texts_, (Texts{"first", "second"}));
+}
+
+TEST_F(JournalTest, NothingIsConfirmedAfterACommitThatFailed) {
+  for (const Operation operation : {Operation::kWrite, Operation::kSync}) {
+    auto journal = open();
+    commit(*journal, "before");
+    add(*journal, "lost");
+    const auto to_disk = journal->begin_commit();
+    disk_.plan({.operation = operation});
+    EXPECT_FALSE(journal->end_commit(to_disk()));
+    EXPECT_FALSE(journal->sync());
+    EXPECT_EQ(disk_.faults_outstanding(), 0u);
+  }
+}
+
 TEST_F(JournalTest, OpeningBeginsWhereItIsTold) {
   auto journal = open();
   commit(*journal, "old");

@@ -91,11 +91,34 @@ std::optional<BatchHeader> load_batch_header(const char* bytes, Address at) {
   return header;
 }
 
-std::uint32_t seal_record(char* record, std::size_t bytes, Address at) {
-  const std::uint32_t sum = record_checksum(record, bytes, at);
+void store_record_length(char* record, std::size_t bytes) {
   store_little_endian(record, static_cast<std::uint32_t>(bytes - kRecordHeaderBytes));
-  store_little_endian(record + 4, sum);
-  return sum;
+}
+
+// Of the checksums of a batch's records, with one more.
+static std::uint32_t add_to_records_sum(std::uint32_t sum, std::uint32_t record_checksum) {
+  return sum * 0x9e3779b1u + record_checksum;
+}
+
+void seal_batch(char* batch, BatchHeader header, Address at) {
+  std::size_t offset = kBatchHeaderBytes;
+  header.records_sum = 0;
+  for (std::uint32_t i = 0; i < header.records; ++i) {
+    char* record = batch + offset;
+    const std::size_t bytes = kRecordHeaderBytes + load_little_endian<std::uint32_t>(record);
+    const std::uint32_t sum = record_checksum(record, bytes, at + offset);
+    store_little_endian(record + 4, sum);
+    header.records_sum = add_to_records_sum(header.records_sum, sum);
+    offset += bytes;
+  }
+  store_batch_header(batch, header, at);
+}
+
+RecordView unsealed_record(std::string_view type_on, RecordRef ref) {
+  return {.type = static_cast<std::uint8_t>(type_on[0]),
+          .version = static_cast<std::uint8_t>(type_on[1]),
+          .payload = type_on.substr(2),
+          .at = ref};
 }
 
 std::optional<RecordView> load_record(std::string_view bytes, Address at) {

@@ -50,12 +50,14 @@ inline constexpr std::size_t padded(std::size_t bytes) {
   return (bytes + kBatchAlignment - 1) / kBatchAlignment * kBatchAlignment;
 }
 
-// `record` begins with room for the record's header and ends with its payload. Its checksum.
-std::uint32_t seal_record(char* record, std::size_t bytes, Address at);
-// The records_sum of a batch with one more record.
-inline std::uint32_t add_to_records_sum(std::uint32_t sum, std::uint32_t record_checksum) {
-  return sum * 0x9e3779b1u + record_checksum;
-}
+// `record` begins with room for the record's header and ends with its payload. Its checksum comes with its batch's.
+void store_record_length(char* record, std::size_t bytes);
+// Gives a batch its header and every record its checksum. `batch` is as long as header.bytes; the sum of the header is
+// found here.
+void seal_batch(char* batch, BatchHeader header, Address at);
+// A record that has no checksum yet, or whose checksum another thread is writing: only type, version and payload are
+// looked at.
+RecordView unsealed_record(std::string_view type_on, RecordRef ref);
 // The record at the front of `bytes`; empty when it is not whole.
 std::optional<RecordView> load_record(std::string_view bytes, Address at);
 

@@ -131,9 +131,7 @@ RecordRef append(Journal& journal, const Job& job, const Acceptance& how) {
   if (!is_empty(how.past)) more_flags |= accepted::kPast;
 
   Encoder& out = begin(journal, RecordType::kAccepted);
-  out.id(job.id);
-  out.u8(flags);
-  out.u8(more_flags);
+  out.id_and_bytes(job.id, flags, more_flags);
   out.i64(how.accepted_ms);
   put_time(out, how.due_ms, how.accepted_ms);
   out.string(job.kind);
@@ -310,8 +308,7 @@ RecordRef append(Journal& journal, const DoneRecord& record) {
   if (!record.result.empty()) flags |= done::kResult;
   if (!record.content_type.empty()) flags |= done::kContentType;
   Encoder& out = begin(journal, RecordType::kDone);
-  out.id(record.id);
-  out.u8(flags);
+  out.id_and_bytes(record.id, flags);
   out.i64(record.at_ms);
   out.count(record.token);
   out.count(record.attempts);

@@ -50,10 +50,14 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::open(platform::Disk& disk,
 }
 
 Status SegmentWriter::write(Address at, std::string_view bytes) {
-  if (Status status = file_->write(at - base_, bytes); !status) return status;
-  file_end_ = std::max(file_end_, at + bytes.size());
-  room_end_ = std::max(room_end_, file_end_);
+  if (Status status = write_expected(at, bytes); !status) return status;
+  expect(at, bytes.size());
   return {};
+}
+
+void SegmentWriter::expect(Address at, std::size_t bytes) {
+  file_end_ = std::max(file_end_, at + bytes);
+  room_end_ = std::max(room_end_, file_end_);
 }
 
 Status SegmentWriter::take_room(Address end) {

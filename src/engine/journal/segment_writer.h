@@ -29,6 +29,9 @@ class SegmentWriter {
   Address file_end() const { return file_end_; }
 
   Status write(Address at, std::string_view bytes);
+  // The same in two halves: room is counted in now, and the bytes are written later, perhaps by another thread.
+  void expect(Address at, std::size_t bytes);
+  Status write_expected(Address at, std::string_view bytes) { return file_->write(at - base_, bytes); }
   Status sync() { return file_->sync(); }
   // Takes space up to `end`, in large steps where there is space for them. kDiskFull: nothing has changed.
   Status take_room(Address end);

@@ -1,4 +1,4 @@
-// Syncer: a thread that waits for the disk, so that the engine's thread need not.
+// Committer: a thread that writes and syncs, so that the engine's thread need not wait for the disk.
 
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace bide::engine {
 
-class Syncer {
+class Committer {
  public:
-  // `finished` runs in the syncer's thread after each sync.
-  explicit Syncer(std::function<void()> finished) : finished_(std::move(finished)), thread_([this] { run(); }) {}
-  ~Syncer() {
+  // `finished` runs in the committer's thread after each commit.
+  explicit Committer(std::function<void()> finished) : finished_(std::move(finished)), thread_([this] { run(); }) {}
+  ~Committer() {
     {
       std::lock_guard lock(mutex_);
       stop_ = true;
@@ -27,10 +27,10 @@ class Syncer {
   }
 
   // One at a time: the last one's answer must have been taken.
-  void start(std::function<Status()> sync) {
+  void start(std::function<Status()> commit) {
     {
       std::lock_guard lock(mutex_);
-      sync_ = std::move(sync);
+      commit_ = std::move(commit);
       outcome_.reset();
     }
     changed_.notify_all();
@@ -50,11 +50,11 @@ class Syncer {
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return sync_ || stop_; });
-      if (!sync_) return;
-      const std::function<Status()> sync = std::exchange(sync_, nullptr);
+      changed_.wait(lock, [this] { return commit_ || stop_; });
+      if (!commit_) return;
+      const std::function<Status()> commit = std::exchange(commit_, nullptr);
       lock.unlock();
-      Status outcome = sync();
+      Status outcome = commit();
       lock.lock();
       outcome_ = std::move(outcome);
       changed_.notify_all();
@@ -67,7 +67,7 @@ class Syncer {
   const std::function<void()> finished_;
   mutable std::mutex mutex_;  // Guards everything below but the thread.
   std::condition_variable changed_;
-  std::function<Status()> sync_;
+  std::function<Status()> commit_;
   std::optional<Status> outcome_;
   bool stop_ = false;
 
