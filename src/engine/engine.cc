@@ -199,9 +199,11 @@ Status Engine::commit() {
   ++steps_;
   const std::size_t bytes = ledger_->journal().batch_bytes();
   if (bytes < kWorthAThread || !ledger_->needs_sync() || options_.disk != &platform::real_disk()) {
+    (void)ledger_->take_spent();
     return bytes == 0 ? ledger_->commit() : timed([this] { return ledger_->commit(); });
   }
-  committer_.start([this, commit = ledger_->begin_commit()] { return timed(commit); });
+  committer_.start(
+      [this, commit = ledger_->begin_commit(), spent = ledger_->take_spent()] { return timed(commit); });
   committing_ = std::exchange(collected_, {});
   return {};
 }

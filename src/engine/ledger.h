@@ -90,6 +90,8 @@ class Ledger {
   // commit; what they answer is durable no sooner than what came before. tidy() and everything else waits.
   bool needs_sync() const { return needs_sync_; }
   std::function<Status()> begin_commit();
+  // Jobs that nobody needs in memory any more: freeing them is work too, and can be done elsewhere.
+  std::vector<std::vector<Job>> take_spent() { return warm_.take_spent(); }
   Status end_commit(const Status& outcome);
   // A bounded piece of housekeeping; while the store is busy only what cannot wait. True: there is more to do.
   Result<bool> tidy(bool busy = false);
@@ -156,6 +158,7 @@ class Ledger {
   Status admit(const Job& job);
   bool has_names_left(const Job& job, std::size_t wanted) const;
   void accept(WarmJobs::BatchNumber batch, std::size_t index);
+  bool has_taker(std::uint16_t queue) const;
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
   Result<JobInfo> describe(Slot slot);
@@ -191,6 +194,7 @@ class Ledger {
   WarmJobs warm_;
   core::JobIdSource ids_;
   Subscriptions subscriptions_;
+  std::vector<std::uint32_t> takers_;  // Subscriptions, by queue.
   std::uint32_t grant_first_ = 0;  // Whose turn it is to be served first.
 
   // Our time is elapsed time plus this: the wall clock as it was when we looked, and again after each step of it.

@@ -175,7 +175,8 @@ void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index) {
   const journal::RecordRef at = append(*journal_, job, record);
   const auto slot = state_.apply(brief(job, record), at, kNoSlot);
   require(slot.has_value(), "an accepted job must fit the state");
-  const bool kept = record.due_ms <= now_ms() && warm_.keep(*slot, batch, index);
+  const auto queue = static_cast<std::uint16_t>(state_[*slot].queue);
+  const bool kept = record.due_ms <= now_ms() && has_taker(queue) && warm_.keep(*slot, batch, index);
   if (!kept) job = Job{};  // The batch may stay for long because of others.
 }
 
@@ -191,10 +192,22 @@ void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& optio
   subscriber.worker = options.worker;
   subscriber.outlives_process = options.outlives_process;
   subscriber.sink = std::move(sink);
+  for (const SubscribedQueue& queue : subscriber.queues) {
+    if (queue.queue >= takers_.size()) takers_.resize(queue.queue + 1u);
+    ++takers_[queue.queue];
+  }
   subscriptions_.emplace(subscription, std::move(subscriber));
 }
 
-void Ledger::unsubscribe(std::uint32_t subscription) { subscriptions_.erase(subscription); }
+void Ledger::unsubscribe(std::uint32_t subscription) {
+  const auto found = subscriptions_.find(subscription);
+  if (found == subscriptions_.end()) return;
+  for (const SubscribedQueue& queue : found->second.queues) --takers_[queue.queue];
+  subscriptions_.erase(found);
+}
+
+// Nobody takes from some queues for days; their jobs are not to keep those of others out of memory.
+bool Ledger::has_taker(std::uint16_t queue) const { return queue < takers_.size() && takers_[queue] != 0; }
 
 void Ledger::set_credit(std::uint32_t subscription, int credit) {
   const auto found = subscriptions_.find(subscription);

@@ -61,7 +61,7 @@ void WarmJobs::close(BatchNumber number) {
 void WarmJobs::free(BatchNumber number) {
   Batch& batch = batches_[number];
   bytes_ -= std::exchange(batch.bytes, 0);
-  std::vector<Job>().swap(batch.jobs);
+  spent_.push_back(std::move(batch.jobs));
   free_.push_back(number);
 }
 

@@ -1,5 +1,5 @@
-// WarmJobs: ready jobs kept whole in memory, so that a job that runs at once is never read back. When there is no room
-// the oldest stay: they run first. The others are read from the journal.
+// WarmJobs: ready jobs kept whole in memory, so that a job that runs at once is never read back. Only jobs that somebody
+// takes are offered to it. When there is no room the oldest stay: they run first. The others are read from the journal.
 //
 // Jobs come in batches and stay where they lie; a batch goes when the last of its jobs has gone.
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "bide/job.h"
@@ -27,6 +28,9 @@ class WarmJobs {
   // False: there is no room for it.
   bool keep(Slot slot, BatchNumber batch, std::size_t index);
   void close(BatchNumber batch);
+
+  // Batches of which nothing is left, for whoever has the time to free them.
+  std::vector<std::vector<Job>> take_spent() { return std::exchange(spent_, {}); }
 
   // The job of this slot will not be taken.
   void drop(Slot slot);
@@ -65,6 +69,7 @@ class WarmJobs {
   std::unique_ptr<Page> spare_;  // An empty one, so that a page is not made and dropped over and over.
   std::deque<Batch> batches_;
   std::vector<BatchNumber> free_;
+  std::vector<std::vector<Job>> spent_;
 };
 
 }  // namespace bide::engine

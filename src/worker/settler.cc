@@ -1,6 +1,7 @@
 #include "worker/settler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -12,6 +13,7 @@ namespace {
 constexpr int kBatchesInFlight = 2;
 constexpr std::size_t kBatchSize = 4096;
 constexpr std::size_t kBytes = 64 * 1024 * 1024;
+constexpr std::size_t kMostSpent = 4;  // Batches.
 constexpr std::chrono::milliseconds kRetryWait{250};
 
 std::size_t bytes_of(const Settlement& settlement) {
@@ -29,21 +31,23 @@ bool is_lost(ErrorCode code) { return code == ErrorCode::kLeaseLost || code == E
 Settler::Settler(Broker& broker, AttemptRunner& runner, HeldLeases& held)
     : broker_(&broker), runner_(runner), held_(held) {}
 
-void Settler::Batch::add(Attempt* attempt, Settlement settlement, Settlement copy) {
-  attempts.push_back(attempt);
-  settlements.push_back(std::move(settlement));
-  copies.push_back(std::move(copy));
-}
+Settler::Unconfirmed::Unconfirmed(Attempt& of, const Settlement& settlement_in)
+    : attempt(&of), settlement(settlement_in), bytes(bytes_of(settlement_in)) {}
 
 void Settler::settle(Attempt& attempt, Settlement settlement) {
-  if (const std::size_t bytes = bytes_of(settlement)) bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  Settlement copy = settlement;
-  std::shared_ptr<Batch> spent;  // Freed after the lock.
+  Unconfirmed kept(attempt, settlement);
+  if (kept.bytes != 0) bytes_.fetch_add(kept.bytes, std::memory_order_relaxed);
+  decltype(spent_) spent;  // Freed after the lock.
   std::unique_lock lock(mutex_);
-  spent = std::move(spent_);
+  spent.swap(spent_);
   ++unconfirmed_;
-  outbox_.add(&attempt, std::move(settlement), std::move(copy));
+  add(std::move(kept), std::move(settlement));
   send_while_possible(lock);
+}
+
+void Settler::add(Unconfirmed kept, Settlement given) {
+  outbox_.kept.push_back(std::move(kept));
+  outbox_.given.push_back(std::move(given));
 }
 
 void Settler::drop(Attempt& attempt) {
@@ -53,22 +57,21 @@ void Settler::drop(Attempt& attempt) {
 }
 
 void Settler::send_while_possible(std::unique_lock<std::mutex>& lock) {
-  while (!closed_ && in_flight_ < kBatchesInFlight && !outbox_.attempts.empty()) {
+  while (!closed_ && in_flight_ < kBatchesInFlight && !outbox_.kept.empty()) {
     Batch batch = std::exchange(outbox_, {});
-    if (batch.attempts.size() > kBatchSize) {
-      for (std::size_t i = kBatchSize; i < batch.attempts.size(); ++i) {
-        outbox_.add(batch.attempts[i], std::move(batch.settlements[i]), std::move(batch.copies[i]));
-      }
-      batch.attempts.resize(kBatchSize);
-      batch.settlements.resize(kBatchSize);
-      batch.copies.resize(kBatchSize);
+    if (batch.kept.size() > kBatchSize) {
+      const auto rest = static_cast<std::ptrdiff_t>(kBatchSize);
+      std::move(batch.kept.begin() + rest, batch.kept.end(), std::back_inserter(outbox_.kept));
+      std::move(batch.given.begin() + rest, batch.given.end(), std::back_inserter(outbox_.given));
+      batch.kept.erase(batch.kept.begin() + rest, batch.kept.end());
+      batch.given.resize(kBatchSize);
     }
     ++in_flight_;
     ++calling_;
     lock.unlock();
-    std::vector<Settlement> given = std::move(batch.settlements);
-    broker_->settle(std::move(given),
-                    [this, owner = owner_.lock(), sent = std::make_shared<Batch>(std::move(batch))](
+    auto sent = std::make_shared<std::vector<Unconfirmed>>(std::move(batch.kept));
+    broker_->settle(std::move(batch.given),
+                    [this, owner = owner_.lock(), sent = std::move(sent)](
                         const Result<std::vector<Status>>& answer) mutable { take_answer(std::move(sent), answer); });
     lock.lock();
     --calling_;
@@ -76,19 +79,18 @@ void Settler::send_while_possible(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void Settler::take_answer(std::shared_ptr<Batch> sent, const Result<std::vector<Status>>& answer) {
+void Settler::take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, const Result<std::vector<Status>>& answer) {
   std::unique_lock lock(mutex_);
   --in_flight_;
-  for (std::size_t i = 0; i < sent->attempts.size(); ++i) {
+  for (std::size_t i = 0; i < sent->size(); ++i) {
     if (answer && i < answer->size()) {
-      take_status(*sent->attempts[i], sent->copies[i], (*answer)[i]);
+      take_status((*sent)[i], (*answer)[i]);
     } else {
-      take_status(*sent->attempts[i], sent->copies[i],
-                  answer ? Status(Error{ErrorCode::kUnavailable, "the broker answered too little"})
-                         : Status(answer.error()));
+      take_status((*sent)[i], answer ? Status(Error{ErrorCode::kUnavailable, "the broker answered too little"})
+                                     : Status(answer.error()));
     }
   }
-  spent_ = std::move(sent);
+  if (spent_.size() < kMostSpent) spent_.push_back(std::move(sent));
   changed_.notify_all();
   send_while_possible(lock);
   if (const std::string complaint = std::exchange(complaint_, {}); !complaint.empty()) {
@@ -97,7 +99,9 @@ void Settler::take_answer(std::shared_ptr<Batch> sent, const Result<std::vector<
   }
 }
 
-void Settler::take_status(Attempt& attempt, const Settlement& settlement, const Status& status) {
+void Settler::take_status(const Unconfirmed& sent, const Status& status) {
+  Attempt& attempt = *sent.attempt;
+  const Settlement& settlement = sent.settlement;
   if (status) {
     reported_ = false;
     switch (settlement.outcome.index()) {
@@ -106,13 +110,13 @@ void Settler::take_status(Attempt& attempt, const Settlement& settlement, const 
       case 2: ++stats_.dead; break;
       default: ++stats_.returned; break;
     }
-    forget(attempt, settlement);
+    forget(sent);
     return;
   }
   const Error& error = status.error();
   if (is_lost(error.code) || closed_) {
     ++stats_.lease_lost;
-    forget(attempt, settlement);
+    forget(sent);
     return;
   }
   if (error.code == ErrorCode::kInvalidArgument && !attempt.refused()) {
@@ -120,8 +124,8 @@ void Settler::take_status(Attempt& attempt, const Settlement& settlement, const 
     Settlement failure{.lease = settlement.lease,
                        .outcome = runner_.decide(attempt.lease(), Fault::kFailed,
                                                  "the broker refused the outcome: " + error.message)};
-    bytes_.fetch_sub(bytes_of(settlement), std::memory_order_relaxed);
-    outbox_.add(&attempt, failure, failure);
+    bytes_.fetch_sub(sent.bytes, std::memory_order_relaxed);
+    add(Unconfirmed(attempt, failure), failure);
     return;
   }
   ++stats_.settle_retries;
@@ -129,13 +133,13 @@ void Settler::take_status(Attempt& attempt, const Settlement& settlement, const 
     reported_ = true;
     complaint_ = "the broker does not confirm outcomes, trying again: " + error.message;
   }
-  late_.push_back({&attempt, settlement, std::chrono::steady_clock::now() + kRetryWait});
+  late_.push_back({sent, std::chrono::steady_clock::now() + kRetryWait});
 }
 
-void Settler::forget(Attempt& attempt, const Settlement& settlement) {
-  if (const std::size_t bytes = bytes_of(settlement)) bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+void Settler::forget(const Unconfirmed& sent) {
+  if (sent.bytes != 0) bytes_.fetch_sub(sent.bytes, std::memory_order_relaxed);
   --unconfirmed_;
-  held_.settled(attempt);
+  held_.settled(*sent.attempt);
 }
 
 void Settler::wait_for_room() {
@@ -149,11 +153,12 @@ Moment Settler::send_late(Moment now) {
   Moment next = Moment::max();
   std::vector<Late> later;
   for (Late& late : late_) {
-    if (late.attempt->lost()) {
+    if (late.what.attempt->lost()) {
       ++stats_.lease_lost;
-      forget(*late.attempt, late.settlement);
+      forget(late.what);
     } else if (late.when <= now) {
-      outbox_.add(late.attempt, late.settlement, late.settlement);
+      Settlement given = late.what.settlement;
+      add(std::move(late.what), std::move(given));
     } else {
       next = std::min(next, late.when);
       later.push_back(std::move(late));
@@ -175,12 +180,11 @@ void Settler::close() {
   closed_ = true;
   for (Late& late : std::exchange(late_, {})) {
     ++stats_.lease_lost;
-    forget(*late.attempt, late.settlement);
+    forget(late.what);
   }
-  const Batch unsent = std::exchange(outbox_, {});
-  for (std::size_t i = 0; i < unsent.attempts.size(); ++i) {
+  for (const Unconfirmed& unsent : std::exchange(outbox_, {}).kept) {
     ++stats_.lease_lost;
-    forget(*unsent.attempts[i], unsent.copies[i]);
+    forget(unsent);
   }
   changed_.wait(lock, [this] { return calling_ == 0; });
   changed_.notify_all();

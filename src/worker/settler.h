@@ -53,25 +53,29 @@ class Settler {
   void add_to(WorkerStats& stats) const;
 
  private:
-  // Side by side, so that the settlements can be handed to the broker as they are. A copy of each is kept until it is
-  // confirmed: what the broker was given is gone when it says that it is unavailable.
-  struct Batch {
-    std::vector<Attempt*> attempts;
-    std::vector<Settlement> settlements;
-    std::vector<Settlement> copies;
+  // Kept until it is confirmed: what the broker was given is gone when it says that it is unavailable.
+  struct Unconfirmed {
+    Unconfirmed(Attempt& of, const Settlement& settlement_in);
 
-    void add(Attempt* attempt, Settlement settlement, Settlement copy);
-  };
-  struct Late {
     Attempt* attempt;
     Settlement settlement;
+    std::size_t bytes;  // Of its result, effects and saved body.
+  };
+  // Side by side, so that the settlements can be handed to the broker as they are.
+  struct Batch {
+    std::vector<Unconfirmed> kept;
+    std::vector<Settlement> given;
+  };
+  struct Late {
+    Unconfirmed what;
     Moment when;
   };
 
   void send_while_possible(std::unique_lock<std::mutex>& lock);
-  void take_answer(std::shared_ptr<Batch> sent, const Result<std::vector<Status>>& answer);
-  void take_status(Attempt& attempt, const Settlement& settlement, const Status& status);
-  void forget(Attempt& attempt, const Settlement& settlement);
+  void add(Unconfirmed kept, Settlement given);
+  void take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, const Result<std::vector<Status>>& answer);
+  void take_status(const Unconfirmed& sent, const Status& status);
+  void forget(const Unconfirmed& sent);
   bool empty() const { return unconfirmed_ == 0; }
 
   Broker* const broker_;
@@ -83,7 +87,8 @@ class Settler {
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable changed_;
   Batch outbox_;
-  std::shared_ptr<Batch> spent_;  // Confirmed; freed by a handler's thread, which has more time than the broker's.
+  // Confirmed, and freed by a handler's thread, which has more time for it than the broker's.
+  std::vector<std::shared_ptr<std::vector<Unconfirmed>>> spent_;
   std::vector<Late> late_;
   std::size_t unconfirmed_ = 0;
   int in_flight_ = 0;
