@@ -10,7 +10,11 @@ namespace bide::bench {
 
 std::uint64_t resident_bytes() {
   ::malloc_trim(0);
-  std::ifstream status("/proc/self/status");
+  return resident_bytes_of("self");
+}
+
+std::uint64_t resident_bytes_of(const std::string& process) {
+  std::ifstream status("/proc/" + process + "/status");
   for (std::string word; status >> word;) {
     std::uint64_t kib = 0;
     if (word == "RssAnon:" && status >> kib) return kib * 1024;

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "bench/bare_log.h"
-
 namespace bide::bench {
 
 Settlers::Settlers(Broker& broker, std::string queue, int threads, int credit,
-                   std::function<void(const std::vector<Lease>&)> seen)
-    : broker_(broker), seen_(std::move(seen)) {
+                   std::function<void(const std::vector<Lease>&)> seen, std::size_t batch)
+    : broker_(broker), seen_(std::move(seen)), batch_(batch) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   auto subscription = broker.subscribe({.queues = {{std::move(queue), 1}}, .credit = credit, .worker = "bench"},
                                        [this](std::vector<Lease> leases) { receive(std::move(leases)); });
@@ -43,7 +41,7 @@ void Settlers::work() {
   for (;;) {
     arrived_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
-    const auto count = static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kBatch));
+    const auto count = static_cast<std::ptrdiff_t>(std::min(waiting_.size(), batch_));
     std::vector<LeaseRef> mine(waiting_.end() - count, waiting_.end());
     waiting_.erase(waiting_.end() - count, waiting_.end());
     under_way_ += mine.size();

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/bare_log.h"
 #include "bide/broker.h"
 #include "bide/result.h"
 
@@ -21,7 +22,7 @@ class Settlers {
  public:
   // `seen` runs in the sink for each delivery, before anything else.
   Settlers(Broker& broker, std::string queue, int threads, int credit,
-           std::function<void(const std::vector<Lease>&)> seen = nullptr);
+           std::function<void(const std::vector<Lease>&)> seen = nullptr, std::size_t batch = kBatch);
   ~Settlers();
   Settlers(const Settlers&) = delete;
   Settlers& operator=(const Settlers&) = delete;
@@ -36,6 +37,7 @@ class Settlers {
 
   Broker& broker_;
   const std::function<void(const std::vector<Lease>&)> seen_;
+  const std::size_t batch_;  // Settlements a call, at most.
 
   std::mutex mutex_;  // Guards everything up to the next blank line.
   std::condition_variable arrived_;

@@ -1,6 +1,6 @@
 # What Debian wants of a package and a plain installation does not have. CPack runs it when the files lie in their
 # staging folders, before they are packed: copyright and changelog of each package, manual pages compressed, zsh's
-# completion where Debian has those of packages, archives without debug information.
+# completion where Debian has those of packages, the configuration of the service in /etc, archives without debug information.
 
 file(GLOB staged "${CPACK_TEMPORARY_DIRECTORY}/*")
 foreach(stage IN LISTS staged)
@@ -23,6 +23,12 @@ foreach(stage IN LISTS staged)
   # Without name and time in it, so that the same input gives the same package.
   execute_process(COMMAND gzip -9 --no-name --force ${compressed} COMMAND_ERROR_IS_FATAL ANY)
 
+  if(EXISTS "${stage}/usr/lib/systemd/system/bide.service")
+    # Where the service looks for it.
+    file(MAKE_DIRECTORY "${stage}/etc/bide")
+    file(COPY_FILE "${CPACK_BIDE_PACKAGING}/bide.toml" "${stage}/etc/bide/bide.toml")
+    file(CHMOD "${stage}/etc/bide/bide.toml" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  endif()
   if(EXISTS "${share}/zsh/site-functions")
     file(RENAME "${share}/zsh/site-functions" "${share}/zsh/vendor-completions")
   endif()

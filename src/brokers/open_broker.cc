@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/compat/foreign_broker.h"
 #include "brokers/rabbitmq/rabbitmq_broker.h"
+#include "brokers/remote/remote_broker.h"
+#include "brokers/remote/remote_url.h"
 #include "brokers/shared/shared_store.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
@@ -115,7 +118,7 @@ Status apply_setting(EngineOptions& options, std::string_view text) {
 }
 
 // rest = directory [ "?" setting { "&" setting } ]
-Result<OpenedBroker> open_engine(std::string_view rest) {
+Result<OpenedBroker> open_engine(std::string_view rest, const OpenOptions& wanted) {
   if (rest.starts_with("//") && !rest.starts_with("///")) {
     return invalid("a bide: URL names a directory of this machine, such as bide:./data or bide:/var/lib/bide; after bide: " +
                    std::string("there are no two slashes with a host"));
@@ -127,6 +130,7 @@ Result<OpenedBroker> open_engine(std::string_view rest) {
 
   EngineOptions options;
   options.directory = std::move(*directory);
+  options.on_commit = wanted.on_commit;
   std::string_view settings = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
   while (!settings.empty()) {
     const std::size_t end = std::min(settings.find('&'), settings.size());
@@ -140,7 +144,7 @@ Result<OpenedBroker> open_engine(std::string_view rest) {
 }
 
 template <bool tls>
-Result<OpenedBroker> open_rabbitmq(std::string_view rest) {
+Result<OpenedBroker> open_rabbitmq(std::string_view rest, const OpenOptions&) {
   const Result<rabbitmq::Settings> settings = rabbitmq::parse_amqp_url(rest, tls);
   if (!settings) return settings.error();
   if (!settings->compat.empty()) {
@@ -155,31 +159,50 @@ Result<OpenedBroker> open_rabbitmq(std::string_view rest) {
   return OpenedBroker{broker, broker};
 }
 
-Result<OpenedBroker> not_built_in(std::string_view) {
+Result<OpenedBroker> open_remote(std::string_view scheme, std::string_view rest) {
+  const char* const token = std::getenv("BIDE_TOKEN");
+  Result<remote::RemoteSettings> settings = remote::parse_remote_url(scheme, rest, token != nullptr ? token : "");
+  if (!settings) return settings.error();
+  auto opened = remote::RemoteBroker::open(std::move(*settings));
+  if (!opened) return opened.error();
+  return OpenedBroker{*opened, *opened};
+}
+Result<OpenedBroker> open_http(std::string_view rest, const OpenOptions&) { return open_remote("http", rest); }
+Result<OpenedBroker> open_https(std::string_view rest, const OpenOptions&) { return open_remote("https", rest); }
+Result<OpenedBroker> open_http_unix(std::string_view rest, const OpenOptions&) { return open_remote("http+unix", rest); }
+
+Result<OpenedBroker> not_built_in(std::string_view, const OpenOptions&) {
   return Error{ErrorCode::kUnsupported,
-               "this broker is not built in yet; built in are bide:DIRECTORY and amqp://HOST/VHOST"};
+               "this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST and http://HOST:7070"};
 }
 
 struct Scheme {
   std::string_view name;
-  Result<OpenedBroker> (*open)(std::string_view rest);
+  Result<OpenedBroker> (*open)(std::string_view rest, const OpenOptions& wanted);
 };
 
 constexpr std::array kSchemes = {
-    Scheme{"bide", open_engine},      Scheme{"amqp", open_rabbitmq<false>}, Scheme{"amqps", open_rabbitmq<true>},
-    Scheme{"redis", not_built_in},    Scheme{"rediss", not_built_in}, Scheme{"postgres", not_built_in},
-    Scheme{"mysql", not_built_in},    Scheme{"http", not_built_in},  Scheme{"https", not_built_in},
+    Scheme{"bide", open_engine},
+    Scheme{"amqp", open_rabbitmq<false>},
+    Scheme{"amqps", open_rabbitmq<true>},
+    Scheme{"http", open_http},
+    Scheme{"https", open_https},
+    Scheme{"http+unix", open_http_unix},
+    Scheme{"redis", not_built_in},
+    Scheme{"rediss", not_built_in},
+    Scheme{"postgres", not_built_in},
+    Scheme{"mysql", not_built_in},
 };
 
 }  // namespace
 
-Result<OpenedBroker> open_broker(std::string_view url) {
+Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& options) {
   const std::size_t colon = url.find(':');
   // Only the scheme is ever repeated: behind it may be a password.
   const std::string_view name = colon == std::string_view::npos ? std::string_view() : url.substr(0, colon);
   for (const Scheme& scheme : kSchemes) {
     if (scheme.name != name) continue;
-    Result<OpenedBroker> opened = scheme.open(url.substr(colon + 1));
+    Result<OpenedBroker> opened = scheme.open(url.substr(colon + 1), options);
     if (!opened && opened.error().code == ErrorCode::kUnsupported) {
       return Error{ErrorCode::kUnsupported, std::string(name) + ": " + opened.error().message};
     }

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -16,8 +18,13 @@ struct OpenedBroker {
   std::shared_ptr<Inspector> inspector;
 };
 
+struct OpenOptions {
+  // Told how long each commit of the embedded engine took, on its thread; other brokers have none.
+  std::function<void(std::chrono::microseconds)> on_commit = {};
+};
+
 // kInvalidArgument: the URL names no broker, or a setting is wrong; the message lists what is known.
 // kUnsupported: a broker that is not built in. Otherwise what the broker says. A password is never repeated.
-Result<OpenedBroker> open_broker(std::string_view url);
+Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& options = {});
 
 }  // namespace bide::brokers

@@ -27,7 +27,7 @@ TEST(OpenBroker, AnUnknownSchemeIsAnsweredWithTheKnownOnes) {
   const Error error = error_of("ampq://host/");
   EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(error.message,
-            "unknown scheme 'ampq' in the broker's URL; known are bide, amqp, amqps; did you mean 'amqp'?");
+            "unknown scheme 'ampq' in the broker's URL; known are bide, amqp, amqps, http, https, http+unix; did you mean 'amqp'?");
   EXPECT_NE(error_of("bied:./data").message.find("did you mean 'bide'?"), std::string::npos);
 }
 
@@ -39,7 +39,7 @@ TEST(OpenBroker, ABrokerThatIsNotBuiltInSaysSoWithoutRepeatingThePassword) {
   const Error error = error_of("redis://user:secret@host/");
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
   EXPECT_EQ(error.message,
-            "redis: this broker is not built in yet; built in are bide:DIRECTORY and amqp://HOST/VHOST");
+            "redis: this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST and http://HOST:7070");
 }
 
 TEST(OpenBroker, MistakesInSettingsAreNamed) {

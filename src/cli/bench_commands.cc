@@ -1,10 +1,12 @@
 // bide bench: what this machine can do, and what bide makes of it.
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "bench/broker_bench.h"
 #include "bench/engine_bench.h"
+#include "bench/server_bench.h"
 #include "bench/worker_bench.h"
 #include "brokers/bench_ground.h"
 #include "cli/command_groups.h"
@@ -98,6 +100,29 @@ JsonObject to_json(const bench::BrokerFigures& f) {
   return json.add("goals", to_json(bench::goals(f)));
 }
 
+JsonObject to_json(const bench::ServerFigures& f) {
+  JsonObject json;
+  json.add("quick", f.quick);
+  json.add("limit", JsonObject()
+                        .add("local_jobs_per_s", f.local_jobs_per_s)
+                        .add("fdatasync_p50_us", f.fdatasync_p50_us)
+                        .add("round_trip_p50_us", f.round_trip_p50_us));
+  json.add("cycle", JsonObject().add("jobs_per_s", f.remote_jobs_per_s).add("ratio", f.remote_ratio));
+  json.add("enqueue", JsonObject()
+                          .add("p50_us", f.enqueue_p50_us)
+                          .add("ratio", f.enqueue_ratio)
+                          .add("client_p50_us", f.client_enqueue_p50_us));
+  json.add("idle", JsonObject()
+                       .add("connections", f.idle_connections)
+                       .add("bytes_per_connection", f.idle_bytes_per_connection));
+  json.add("woken", JsonObject()
+                        .add("workers", f.pollers)
+                        .add("p50_ms", f.woken_p50_ms)
+                        .add("p99_ms", f.woken_p99_ms)
+                        .add("all_p99_ms", f.all_woken_p99_ms));
+  return json.add("goals", to_json(bench::goals(f)));
+}
+
 void print_goals(const std::vector<bench::Goal>& goals) {
   Table table({"what", "goal", "measured", ""});
   for (const bench::Goal& goal : goals) {
@@ -150,7 +175,8 @@ int bench_broker(const Invocation& call) {
     Result<brokers::BenchGround> prepared = brokers::prepare_bench(url_of(call));
     if (prepared) return *prepared;
     const ErrorCode code = prepared.error().code;
-    const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
+    const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported ||
+                           code == ErrorCode::kPermissionDenied;
     throw Failure{wrong_url ? kConfiguration : exit_code_of(code), prepared.error().message};
   }();
   StatusLine status;
@@ -181,6 +207,30 @@ int bench_broker(const Invocation& call) {
   return kOk;
 }
 
+int bench_server(const Invocation& call) {
+  StatusLine status;
+  bench::ServerBenchOptions options;
+  options.program = std::filesystem::read_symlink("/proc/self/exe").string();
+  options.directory = call.value_or("--dir", "");
+  options.quick = call.has("--quick");
+  options.progress = [&](std::string_view what, int part, int parts) {
+    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
+  };
+  const bench::ServerFigures figures = take(bench::bench_server(options));
+  status.clear();
+  if (call.json()) {
+    std::puts(to_json(figures).text().c_str());
+    return kOk;
+  }
+  std::printf("limits of this machine: the engine in process does %.0f k jobs/s in such batches; overwrite + fdatasync\n"
+              "takes %.0f us, a loopback round trip %.0f us (p50)\n",
+              figures.local_jobs_per_s / 1e3, figures.fdatasync_p50_us, figures.round_trip_p50_us);
+  std::printf("one enqueue through bide's client takes %.0f us (p50); %llu workers woken at once: p99 %.1f ms\n\n",
+              figures.client_enqueue_p50_us, static_cast<unsigned long long>(figures.pollers), figures.all_woken_p99_ms);
+  print_goals(bench::goals(figures));
+  return kOk;
+}
+
 constexpr Flag kDirFlag = {"--dir", "DIR", "where to work; default: the current directory"};
 constexpr Flag kQuickFlag = {"--quick", "", "with a tenth of the jobs, in less than a minute"};
 
@@ -197,6 +247,12 @@ std::vector<Command> bench_commands() {
            .summary = "Measure a worker with an empty handler against the limits of this machine",
            .flags = {kQuickFlag, kDirFlag, kJsonFlag},
            .run = bench_worker},
+          {.path = "bench server",
+           .summary = "Measure `bide serve` over loopback HTTP against the limits of this machine",
+           .details = "The server runs in a process of its own, on a store of its own; everything is durable. In the same run\n"
+                      "the engine is measured in process, and the disk and a loopback round trip by themselves.",
+           .flags = {kQuickFlag, kDirFlag, kJsonFlag},
+           .run = bench_server},
           {.path = "bench broker",
            .summary = "Measure a broker's server through bide, against the same server without",
            .details = "In a corner of its own on the server (prefix bide-bench), which is removed afterwards. Bare publishes\n"

@@ -53,7 +53,9 @@ Client open_client(const std::string& url, Missing missing) {
   auto client = Client::open(url);
   if (client) return std::move(*client);
   const ErrorCode code = client.error().code;
-  const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
+  // A server that refuses user, password or virtual host has been given a wrong URL.
+  const bool refused = code == ErrorCode::kPermissionDenied && !url.starts_with(kEmbedded);
+  const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported || refused;
   throw Failure{wrong_url ? kConfiguration : exit_code_of(code), client.error().message, std::string(to_string(code))};
 }
 

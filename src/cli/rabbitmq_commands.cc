@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "brokers/rabbitmq/doctor.h"
@@ -14,7 +15,7 @@
 #include "cli/failure.h"
 #include "cli/invocation.h"
 #include "cli/json.h"
-#include "cli/open_store.h"
+#include "cli/rabbitmq_settings.h"
 #include "cli/rabbitmq_text.h"
 #include "cli/say.h"
 #include "cli/table.h"
@@ -30,24 +31,6 @@ namespace {
 using namespace brokers::rabbitmq;
 
 constexpr ChannelNumber kLooking = 1;
-
-Settings settings_of(const Invocation& call) {
-  const std::string url = url_of(call);
-  const std::string_view scheme = std::string_view(url).substr(0, url.find(':'));
-  if (scheme != "amqp" && scheme != "amqps") {
-    throw Failure{kConfiguration, "bide rabbitmq needs a RabbitMQ server: --url amqp://user@host:5672/vhost"};
-  }
-  const Result<Settings> settings = parse_amqp_url(std::string_view(url).substr(scheme.size() + 1), scheme == "amqps");
-  if (!settings) throw Failure{kConfiguration, settings.error().message};
-  if (!settings->compat.empty()) {
-    throw Failure{kConfiguration, "compat=" + settings->compat + ": bide rabbitmq is about bide's own layout only"};
-  }
-  return *settings;
-}
-
-std::unique_ptr<Connection> connect(const Settings& settings, std::string_view purpose) {
-  return take(Connection::open(settings, purpose));
-}
 
 void add_delays(Deployment& deployment, std::string_view text) {
   while (true) {
@@ -88,7 +71,7 @@ Deployment deployment_of(const Invocation& call) {
 }
 
 int plan(const Invocation& call) {
-  const Settings settings = settings_of(call);
+  const Settings settings = rabbitmq_settings(call);
   const Topology topology = topology_of(settings, deployment_of(call));
   const auto connection = connect(settings, "plan");
   Examiner examiner(*connection, kLooking);
@@ -98,7 +81,7 @@ int plan(const Invocation& call) {
 }
 
 int apply(const Invocation& call) {
-  const Settings settings = settings_of(call);
+  const Settings settings = rabbitmq_settings(call);
   const Topology topology = topology_of(settings, deployment_of(call));
   const auto connection = connect(settings, "apply");
   Examiner examiner(*connection, kLooking);
@@ -124,12 +107,16 @@ int apply(const Invocation& call) {
 }
 
 int doctor(const Invocation& call) {
-  const Settings settings = settings_of(call);
+  const Settings settings = rabbitmq_settings(call);
   DoctorOptions options;
   options.deployment = deployment_of(call);
   options.time_limit = call.duration("--time-limit");
   options.consumer_timeout = call.duration("--consumer-timeout");
-  const std::vector<Finding> findings = take(examine_server(settings, options));
+  const std::vector<Finding> findings = [&] {
+    Result<std::vector<Finding>> found = examine_server(settings, options);
+    if (!found) fail_to_open(found.error());
+    return std::move(*found);
+  }();
   std::fputs(call.json() ? (to_json(findings).text() + "\n").c_str() : findings_text(findings).c_str(), stdout);
   for (const Finding& finding : findings) {
     if (finding.weight == Finding::Weight::kProblem) return kJobFailed;
@@ -138,7 +125,7 @@ int doctor(const Invocation& call) {
 }
 
 int gc(const Invocation& call) {
-  const Settings settings = settings_of(call);
+  const Settings settings = rabbitmq_settings(call);
   GcOptions options;
   options.dry_run = call.has("--dry-run");
   options.queues = queues_of(call);

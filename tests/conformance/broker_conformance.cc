@@ -112,6 +112,7 @@ void BrokerConformance::restart(Restart how) {
 }
 
 void BrokerConformance::let_crashed_jobs_return(std::uint64_t crashes) {
+  if (!subject_->notices_dead_workers()) advance(SubscribeOptions().lease + grace());
   // Where time is real, whoever wants the lease waits for it.
   if (subject_->has_virtual_time()) advance(core::longest_wait_after_crash(crashes));
 }

@@ -137,5 +137,8 @@ class BrokerConformance : public testing::TestWithParam<SubjectParam> {
 #define BIDE_NEEDS_ATTEMPTS_TO_SURVIVE_A_CRASH() \
   if (!subject().crash_keeps_attempts()) GTEST_SKIP() << "attempts begun need not survive this kind of crash"
 
+#define BIDE_NEEDS_DEAD_WORKERS_TO_BE_NOTICED() \
+  if (!subject().notices_dead_workers()) GTEST_SKIP() << "nobody sees a worker die here: its lease runs out, which is no crash"
+
 }  // namespace conformance
 }  // namespace bide

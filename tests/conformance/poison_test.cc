@@ -6,6 +6,7 @@ namespace bide::conformance {
 
 TEST_P(BrokerConformance, JobThatKilledItsWorkerThreeTimesIsDeadAsPoison) {
   BIDE_NEEDS_ATTEMPTS_TO_SURVIVE_A_CRASH();
+  BIDE_NEEDS_DEAD_WORKERS_TO_BE_NOTICED();
   BIDE_NEEDS(dead_set);
   const JobId killer = enqueue_one(make_job("kill", "deadly"));
   const JobId bystander = enqueue_one();
@@ -36,6 +37,7 @@ TEST_P(BrokerConformance, JobThatKilledItsWorkerThreeTimesIsDeadAsPoison) {
 // Whichever of them it was: the other is not there when it kills for the third time.
 TEST_P(BrokerConformance, OfTheJobsThatRanWhenAWorkerDiedTwiceOnlyOneRunsAtATime) {
   BIDE_NEEDS_ATTEMPTS_TO_SURVIVE_A_CRASH();
+  BIDE_NEEDS_DEAD_WORKERS_TO_BE_NOTICED();
   if (!subject().parts_last_chances()) GTEST_SKIP() << "jobs that may be poison are not kept apart by this broker";
   enqueue_many(3);
   for (std::uint64_t crash = 1; crash <= 2; ++crash) {

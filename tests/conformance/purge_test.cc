@@ -18,8 +18,9 @@ TEST_P(BrokerConformance, PurgeRemovesScheduledAndReadyJobsAndNothingElse) {
 
   const auto purged = purge("default");
   ASSERT_TRUE(succeeded(purged));
-  // A broker that cannot look for the scheduled ones counts them when they come.
-  EXPECT_EQ(*purged, can().inspect ? 7u : 3u);
+  // A broker that cannot look for the scheduled ones counts those that have come by now.
+  EXPECT_GE(*purged, can().inspect ? 7u : 3u);
+  EXPECT_LE(*purged, 7u);
   Consumer consumer = subscribe();
   advance(beats(2));
   barrier();

@@ -45,6 +45,8 @@ class Subject {
   virtual bool crash_keeps_attempts() { return true; }
   // False where the broker does not choose who gets which job: then only a random wait parts what crashed together.
   virtual bool parts_last_chances() { return has_virtual_time(); }
+  // False where a worker that dies is seen by nothing but its lease running out: then nobody counts it as a crash.
+  virtual bool notices_dead_workers() { return true; }
   // How long after a crash leases of the dead process may still count as held.
   virtual Milliseconds crash_notice() { return Milliseconds(0); }
   // How long done jobs are remembered, where a test can wait for the end of it.

@@ -90,6 +90,12 @@ class RabbitmqNode:
     def set_memory_alarm(self, on):
         self.evaluate(f"vm_memory_monitor:set_vm_memory_high_watermark({'0.00001' if on else '0.4'})")
 
+    def listen_with_tls(self, port, certificate, key):
+        """Another listener; it goes with the node."""
+        self.evaluate('{ok, _} = application:ensure_all_started(ssl), '
+                      f'rabbit_networking:start_ssl_listener({{"127.0.0.1", {port}, inet}}, '
+                      f'[{{certfile, "{certificate}"}}, {{keyfile, "{key}"}}], 2)')
+
     def forget(self, prefix):
         """Deletes every queue and exchange whose name begins so."""
         self.evaluate(f'Begins = fun({{resource, _, _, Name}}) -> string:prefix(Name, <<"{prefix}">>) =/= nomatch end, '

@@ -1,6 +1,10 @@
 """`bide rabbitmq` against a real server of the test's own."""
 
 import json
+import os
+import shutil
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -122,12 +126,20 @@ class DriftTest(RabbitmqTest):
         self.assertIn("durable is 'false'", texts)
         self.assertIn("RabbitMQ 4", texts)
 
+    def test_nothing_is_planned_that_new_servers_refuse(self):
+        _, plan = self.rabbitmq("plan", "--queue", "mail", "--retry", STEPS, "--delays", "3650d")
+        refused = {"x-queue-mode", "x-ha-policy", "x-queue-master-locator", "x-max-in-memory-length",
+                   "x-max-in-memory-bytes"}
+        for queue in plan["queues"]:
+            self.assertEqual(refused & set(queue["arguments"]), set(), queue)
+
 
 class TroubleTest(RabbitmqTest):
     def test_a_message_that_has_lost_its_way_is_found(self):
-        self.bide("enqueue", "hello", "--queue", "mail", "--delay", "2s", "--url", self.url)
+        self.bide("rabbitmq", "apply", "--queue", "mail", "--delays", "1s", "--url", self.url)
         self.assertEqual(self.findings(check="lost"), [])
         NODE.delete_queue(f"{self.prefix}.queue.mail")
+        self.bide("enqueue", "hello", "--queue", "mail", "--delay", "1s", "--url", self.url + "&declare=no")
         self.wait_until(lambda: self.queues()[f"{self.prefix}.lost"] == 1)
         [lost] = self.findings(check="lost")
         self.assertIn("of kind hello, on its way to", lost["text"])
@@ -207,13 +219,143 @@ class ErrorTest(RabbitmqTest):
 
     def test_the_server_s_refusals_are_in_its_own_words_and_without_the_password(self):
         wrong = NODE.url.replace("guest:guest", "guest:secret-word")
-        code, _, err = self.run_bide("rabbitmq", "doctor", "--url", wrong)
-        self.assertEqual(code, 77)
-        self.assertIn("ACCESS_REFUSED", err)
-        self.assertNotIn("secret-word", err)
-        self.assert_fails(77, "vhost", "rabbitmq", "plan", "--url", NODE.url + "/no-such-vhost")
+        for words in (["rabbitmq", "doctor"], ["rabbitmq", "plan"], ["rabbitmq", "lost"], ["enqueue", "hello"],
+                      ["work", "--shell", "true"], ["queue", "list"], ["bench", "broker"]):
+            code, out, err = self.run_bide(*words, "--url", wrong)
+            self.assertEqual(code, 78, err)
+            self.assertIn("ACCESS_REFUSED", err)
+            self.assertNotIn("secret-word", out + err)
+        for words in (["rabbitmq", "plan"], ["enqueue", "hello"]):
+            self.assert_fails(78, "no-such-vhost", *words, "--url", NODE.url + "/no-such-vhost")
         port = rabbitmq_node.free_port()
-        self.assert_fails(69, str(port), "rabbitmq", "plan", "--url", f"amqp://127.0.0.1:{port}")
+        code, out, err = self.run_bide("enqueue", "hello", "--url", f"amqp://guest:secret-word@127.0.0.1:{port}")
+        self.assertEqual(code, 69, err)
+        self.assertIn(str(port), err)
+        self.assertNotIn("secret-word", out + err)
+
+
+class LostTest(RabbitmqTest):
+    def lost(self, *words):
+        code, answer = self.rabbitmq("lost", *words)
+        self.assertEqual(code, 0)
+        return answer["messages"]
+
+    def lose(self, kind, queue):
+        """A job whose queue is gone when it becomes due; its id."""
+        before = self.queues().get(f"{self.prefix}.lost", 0)
+        self.bide("rabbitmq", "apply", "--queue", queue, "--delays", "1s", "--url", self.url)
+        NODE.delete_queue(f"{self.prefix}.queue.{queue}")
+        told = self.bide("enqueue", kind, "--queue", queue, "--delay", "1s", "--url", self.url + "&declare=no")
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.lost"] == before + 1)
+        return told
+
+    def test_lost_messages_are_listed_and_stay_where_they_are(self):
+        self.assertEqual(self.lost(), [])
+        told = self.lose("hello", "mail")
+        for _ in range(2):
+            [message] = self.lost()
+            self.assertEqual((message["kind"], message["queue"], message["why"]), ("hello", "mail", "no_way"))
+        self.assertIn(message["id"], told)
+        self.assertEqual(self.lost("--queue", "other"), [])
+        self.assertIn("no_way", self.bide("rabbitmq", "lost", "--url", self.url))
+
+    def test_what_is_requeued_runs_and_is_lost_no_more(self):
+        self.lose("hello", "mail")
+        self.lose("other", "images")
+        code, moved = self.rabbitmq("lost-requeue", "--queue", "mail")
+        self.assertEqual((code, [each["ok"] for each in moved["messages"]]), (0, [True]))
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.queue.mail"] == 1)
+        self.assertEqual([each["kind"] for each in self.lost()], ["other"])
+        self.bide("work", "--drain", "--shell", "true", "--queue", "mail", "--url", self.url)
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.queue.mail"] == 0)
+        code, moved = self.rabbitmq("lost-requeue", self.lost()[0]["id"], "--to", "mail")
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.queue.mail"] == 1)
+        self.assertEqual(self.lost(), [])
+
+    def test_deleting_is_confirmed(self):
+        self.lose("hello", "mail")
+        self.assert_fails(64, "which ones?", "rabbitmq", "lost-delete", "--url", self.url)
+        self.assert_fails(64, "1 lost messages", "rabbitmq", "lost-delete", "--all", "--url", self.url)
+        self.assertEqual(len(self.lost()), 1)
+        code, gone = self.rabbitmq("lost-delete", "--all", "--yes")
+        self.assertEqual((code, len(gone["messages"])), (0, 1))
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.lost"] == 0)
+
+
+class TlsTest(RabbitmqTest):
+    """A listener with a certificate of localhost, signed by an authority of the test's own."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if shutil.which("openssl") is None:
+            raise unittest.SkipTest("openssl is not installed")
+        folder = tempfile.TemporaryDirectory(prefix="bide-tls-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        for name in ("ca", "other-ca"):
+            cls.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-subj", f"/CN={name}", "-keyout", cls.file(f"{name}.key"), "-out", cls.file(f"{name}.pem"))
+        cls.port = cls.listen("localhost")
+
+    @classmethod
+    def file(cls, name):
+        return os.path.join(cls.folder, name)
+
+    @classmethod
+    def openssl(cls, *words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
+
+    @classmethod
+    def listen(cls, host):
+        """A port on which the node shows a certificate of that host."""
+        key, request, certificate = cls.file(f"{host}.key"), cls.file(f"{host}.csr"), cls.file(f"{host}.pem")
+        with open(cls.file(f"{host}.ext"), "w", encoding="utf-8") as file:
+            file.write(f"subjectAltName=DNS:{host}\n")
+        cls.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={host}",
+                    "-keyout", key, "-out", request)
+        cls.openssl("x509", "-req", "-in", request, "-CA", cls.file("ca.pem"), "-CAkey", cls.file("ca.key"),
+                    "-CAcreateserial", "-days", "2", "-extfile", cls.file(f"{host}.ext"), "-out", certificate)
+        port = rabbitmq_node.free_port()
+        NODE.listen_with_tls(port, certificate, key)
+        return port
+
+    def tls_url(self, ca="ca", port=None, host="localhost", more=""):
+        ca_file = f"&ca={self.file(ca)}.pem" if ca else ""
+        return f"amqps://guest:guest@{host}:{port or self.port}?prefix={self.prefix}{ca_file}{more}"
+
+    def test_jobs_go_over_tls(self):
+        url = self.tls_url()
+        self.bide("enqueue", "hello", "--url", url)
+        self.bide("enqueue", "later", "--delay", "500ms", "--url", url)
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.queue.default"] == 2)
+        self.bide("work", "--drain", "--shell", "true", "--url", url)
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.queue.default"] == 0)
+        self.assertEqual(self.findings(url=url), [])
+
+    def test_a_server_that_cannot_prove_who_it_is_is_refused(self):
+        for url in (self.tls_url(ca="other-ca"), self.tls_url(ca="")):
+            code, out, err = self.run_bide("enqueue", "hello", "--url", url)
+            self.assertEqual(code, 69, err)
+            self.assertIn("verif", err)
+            self.assertNotIn("guest:guest", out + err)
+        other = self.listen("example.org")
+        code, _, err = self.run_bide("enqueue", "hello", "--url", self.tls_url(port=other))
+        self.assertEqual(code, 69, err)
+        self.assertIn("host", err)
+        # Nobody has checked who it is, and it was said so.
+        self.bide("enqueue", "hello", "--url", self.tls_url(ca="", port=other, more="&verify=no"))
+
+    def test_mistakes_about_tls_are_told(self):
+        missing = self.file("no-such.pem")
+        self.assert_fails(78, "no-such.pem", "enqueue", "hello", "--url", self.tls_url(ca="no-such"))
+        self.assert_fails(78, "only with amqps", "enqueue", "hello", "--url", f"{self.url}&ca={missing}")
+        # TLS to a port that does not speak it.
+        code, _, err = self.run_bide("enqueue", "hello", "--url", self.tls_url(port=NODE.port))
+        self.assertEqual(code, 69, err)
+        # And the other way round.
+        code, _, err = self.run_bide("enqueue", "hello", "--url", f"amqp://guest:guest@localhost:{self.port}")
+        self.assertEqual(code, 69, err)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class InstalledTest(unittest.TestCase):
         installed = files_below(self.prefix)
         for name in ("bin/bide", "share/man/man1/bide.1", "share/bash-completion/completions/bide",
                      "share/zsh/site-functions/_bide", "share/fish/vendor_completions.d/bide.fish",
-                     "share/doc/bide/LICENSE"):
+                     "share/doc/bide/LICENSE", "share/doc/bide/examples/bide.toml", "lib/systemd/system/bide.service"):
             self.assertIn(name, installed)
         self.assertEqual(len([name for name in installed if re.match(r"lib(/[^/]+)?/libbide\.(a|so)$", name)]), 1)
 
@@ -130,6 +130,18 @@ class DebianPackageTest(unittest.TestCase):
         self.assertRegex(depends, r"libstdc\+\+6 \(>= ")
         self.assertIn("libc6-dev", self.field("libbide-dev", "Depends"))
 
+    def test_the_service_comes_with_a_configuration_that_is_the_users_own(self):
+        self.assertTrue(os.path.exists(f"{self.folder}/bide/usr/lib/systemd/system/bide.service"))
+        self.assertTrue(os.path.exists(f"{self.folder}/bide/etc/bide/bide.toml"))
+        self.assertTrue(os.path.exists(f"{self.folder}/bide/usr/lib/sysusers.d/bide.conf"))
+        control = f"{self.folder}/control"
+        run("dpkg-deb", "-e", self.packages["bide"], control)
+        with open(f"{control}/conffiles", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "/etc/bide/bide.toml\n")
+        for script in ("postinst", "prerm", "postrm"):
+            self.assertEqual(os.stat(f"{control}/{script}").st_mode & 0o777, 0o755, script)
+            run("sh", "-n", f"{control}/{script}")
+
     def test_the_manual_page_is_compressed_and_renders(self):
         page = f"{self.folder}/bide/usr/share/man/man1/bide.1.gz"
         shown = run("man", "--warnings", "-l", page, env=os.environ | {"MANWIDTH": "100", "LC_ALL": "C.UTF-8"})
@@ -150,7 +162,7 @@ class DebianPackageTest(unittest.TestCase):
             for line in run("dpkg-deb", "-c", path).splitlines():
                 mode, owner, *_, name = line.split(" -> ")[0].split()
                 self.assertEqual(owner, "root/root", line)
-                self.assertRegex(name, r"^\./(usr/(bin|include|lib|share)?.*)?$")
+                self.assertRegex(name, r"^\./((usr/(bin|include|lib|share)?.*)|etc/|etc/bide/|etc/bide/bide\.toml)?$")
                 self.assertRegex(mode, r"^(l|d.{4}-..-.|-.{4}-..-.)", line)
             self.assertTrue(files_below(f"{self.folder}/{package}"))
 

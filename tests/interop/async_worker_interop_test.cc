@@ -1,6 +1,10 @@
 // async-worker's side is played byte for byte: its queues, its messages.
 
 #include <array>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +14,8 @@
 #include "brokers/rabbitmq/connection.h"
 #include "interop/interop_fixture.h"
 #include "platform/local_socket.h"
+#include "support/seeded_random.h"
+#include "support/tcp_proxy.h"
 
 namespace bide::interop_test {
 namespace {
@@ -202,6 +208,76 @@ TEST_F(AsyncWorkerInterop, UnreadableMessageGoesToTheDeadAndBlocksNobody) {
   ASSERT_TRUE(settle(*opened->broker, lease, Done{}));
   EXPECT_EQ(take(space_ + "_dead_letter_queue").message.body, "not Nippy at all");
   EXPECT_TRUE(eventually([&] { return messages_in(space_ + "_instant_queue") == 0; }));
+}
+
+// A retry is a copy and an acknowledgement. Wherever the connection ends between them, the job is there at least once.
+TEST_F(AsyncWorkerInterop, ConnectionsCutDuringRetriesLoseNothing) {
+  constexpr std::size_t kCuts = 12, kJobs = 10;
+  declare();
+  support::TcpProxy proxy(server().port());
+  std::mutex mutex;
+  std::set<std::string> done;
+  auto opened = brokers::open_broker(url(proxy.port()) + "&heartbeat=5s&compat=async-worker&namespace=" + space_);
+  ASSERT_TRUE(opened) << opened.error().message;
+  auto subscription = opened->broker->subscribe({.credit = 5}, [&](std::vector<Lease> leases) {
+    for (const Lease& lease : leases) {
+      const bool first = lease.attempt == 1;
+      if (!first) {
+        const std::lock_guard lock(mutex);
+        done.insert(lease.job.body);
+      }
+      opened->broker->settle({{.lease = {lease.job.id, lease.token},
+                               .outcome = first ? Outcome(RetryAt{.error = "once more"}) : Outcome(Done{})}},
+                             [](const auto&) {});
+    }
+  });
+  ASSERT_TRUE(subscription) << subscription.error().message;
+  support::SeededRandom random(11);
+  for (std::size_t cut = 0; cut < kCuts; ++cut) {
+    const std::uint64_t before = proxy.cuts();
+    proxy.cut_after(cut % 2 == 0 ? support::TcpProxy::Direction::kToServer : support::TcpProxy::Direction::kToClient,
+                    random.next_below(3000));
+    for (std::size_t i = 0; i < kJobs; ++i) {
+      std::array<char, 8> word{};
+      std::snprintf(word.data(), word.size(), "w%04zu", cut * kJobs + i);
+      std::string body = message_at("00");
+      body.replace(body.find("world"), 5, word.data());
+      ASSERT_NO_FATAL_FAILURE(publish(body));
+    }
+    ASSERT_TRUE(eventually([&] {
+      const std::lock_guard lock(mutex);
+      return proxy.cuts() > before || done.size() == (cut + 1) * kJobs;
+    })) << done.size();
+    // They needed fewer bytes than that.
+    if (proxy.cuts() == before) proxy.cut();
+  }
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return done.size() == kCuts * kJobs;
+  })) << done.size()
+      << " of " << kCuts * kJobs;
+  EXPECT_EQ(messages_in(space_ + "_dead_letter_queue"), 0u);
+  subscription->reset();
+}
+
+// Quorum queues count deliveries; where the other system uses them, a job that kills its workers has an end.
+TEST_F(AsyncWorkerInterop, JobThatIsDeliveredAgainAndAgainEndsDead) {
+  ASSERT_TRUE(connection_->declare_exchange(1, {space_ + "_exchange", "direct", {}}));
+  declare_queue(space_ + "_instant_queue", {{"x-queue-type", "quorum"}});
+  declare_queue(space_ + "_dead_letter_queue", {});
+  publish(message_at("00"));
+  auto opened = brokers::open_broker(async_url());
+  ASSERT_TRUE(opened) << opened.error().message;
+  std::atomic<int> runs = 0;
+  auto subscription = opened->broker->subscribe({.credit = 1}, [&](std::vector<Lease> leases) {
+    runs += 1;
+    opened->broker->settle({{.lease = {leases[0].job.id, leases[0].token}, .outcome = Returned{}}}, [](const auto&) {});
+  });
+  ASSERT_TRUE(subscription) << subscription.error().message;
+  const Delivery dead = take(space_ + "_dead_letter_queue");
+  EXPECT_EQ(to_hex(dead.message.body), to_hex(message_at("00")));
+  EXPECT_EQ(runs, 20);
+  subscription->reset();
 }
 
 }  // namespace

@@ -37,18 +37,17 @@ class RabbitmqClusterFaults : public RabbitmqTest<3> {
 
 TEST_F(RabbitmqClusterFaults, KillOfTheLeaderOfAQueueLosesNothingThatWasConfirmed) {
   Load load({.producer_url = url(), .worker_url = url(), .pause = milliseconds(50)});
-  server().settle_declarations();
   load.start_producing();
   ASSERT_TRUE(load.await_confirmed(load.confirmed() + 300));
-  const int leader = server().leader_of(queue_name());
-  ASSERT_GE(leader, 0) << "invalid: nobody leads the queue";
+  int leader = -1;
+  ASSERT_TRUE(eventually([&] { return (leader = server().leader_of(queue_name())) >= 0; }))
+      << "invalid: nobody leads the queue";
   kill_and_bring_back(load, leader);
   expect_nothing_lost(load, 800);
 }
 
 TEST_F(RabbitmqClusterFaults, KillOfOneNodeAfterTheOtherLosesNothingThatWasConfirmed) {
   Load load({.producer_url = url(), .worker_url = url(), .pause = milliseconds(50)});
-  server().settle_declarations();
   load.start_producing();
   ASSERT_TRUE(load.await_confirmed(load.confirmed() + 300));
   for (int node = 0; node < server().size(); ++node) ASSERT_NO_FATAL_FAILURE(kill_and_bring_back(load, node));

@@ -19,7 +19,6 @@ class RabbitmqFaults : public RabbitmqTest<1> {};
 
 TEST_F(RabbitmqFaults, KillOfTheOnlyNodeLosesNothingThatWasConfirmed) {
   Load load({.producer_url = url(), .worker_url = url()});
-  server().settle_declarations();
   load.start_producing();
   ASSERT_TRUE(load.await_confirmed(load.confirmed() + 500));
   EXPECT_GT(load.unfinished(), 0u) << "invalid: the kill hits nothing";

@@ -69,6 +69,9 @@ class Load {
   std::uint64_t confirmed() const;
   std::uint64_t done() const;  // Ended, dead ones included.
   std::uint64_t unfinished() const;
+  // Handed out again after their end, though enqueued once. The workers are one process, which remembers what it has
+  // settled, so there must be none.
+  std::uint64_t forgotten() const;
   // When the last enqueue was confirmed.
   std::chrono::steady_clock::time_point last_confirmed() const;
 
@@ -83,6 +86,7 @@ class Load {
     bool confirmed = false;
     bool may_have_ended = false;  // It was asked for.
     bool ended = false;
+    bool enqueued_again = false;  // Under the same id, because the first time was not confirmed.
   };
 
   void warm_up();
@@ -91,6 +95,7 @@ class Load {
   void work(std::uint64_t seed);
   void settle(const Lease& lease, std::uint64_t chance);
   void note_confirmed(const JobId& id);
+  void note_enqueued_again(const JobId& id);
   void note_asked(const JobId& id);
   void note_ended(const JobId& id);
   JobId next_id();
@@ -119,6 +124,7 @@ class Load {
   std::uint64_t done_ = 0;
   std::uint64_t unfinished_ = 0;  // Confirmed and not ended.
   std::uint64_t untouched_ = 0;   // Of these, nobody has asked for their end.
+  std::uint64_t forgotten_ = 0;
   std::chrono::steady_clock::time_point last_confirmed_;
   std::uint64_t last_id_ = 0;
   int outages_ = 0;

@@ -55,9 +55,6 @@ class RabbitmqServer {
   std::vector<RabbitmqQueue> queues();
   int leader_of(const std::string& queue);
   void delete_queue(const std::string& queue);
-  // What was declared so far survives a kill. A node that is killed forgets the log of the quorum queue that it declared
-  // last (3.10.8: the queue is there again, empty and without a leader), so a queue is declared here to be that one.
-  void settle_declarations();
   // Every queue and exchange whose name begins so is deleted.
   void forget(const std::string& prefix);
   // Nodes accept no more publishes while the alarm is on.
@@ -87,7 +84,6 @@ class RabbitmqServer {
   platform::Descriptor keeper_;  // Closed by the end of this process, however it ends.
   pid_t epmd_ = -1;
   std::vector<Node> nodes_;
-  int sacrifices_ = 0;
 };
 
 }  // namespace bide::support

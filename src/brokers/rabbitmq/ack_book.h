@@ -33,6 +33,17 @@ class AckBook {
     settled_.push_back(tag);
   }
 
+  // It has left in another way.
+  void leave_out(std::uint64_t tag) {
+    if (tag < first_ || tag - first_ >= tags_.size()) return;
+    Tag& state = tags_[static_cast<std::size_t>(tag - first_)];
+    if (state == Tag::kOut) state = Tag::kSent;
+    while (!tags_.empty() && tags_.front() == Tag::kSent) {
+      tags_.pop_front();
+      ++first_;
+    }
+  }
+
   // What must be sent now. Everything settled is covered.
   std::vector<Ack> flush() {
     std::vector<Ack> acks;

@@ -26,6 +26,21 @@ TEST(AckBook, OneAcknowledgementCoversEverythingWhenAllIsSettled) {
   EXPECT_EQ(book.flush(), Acks{});
 }
 
+TEST(AckBook, WhatHasLeftInAnotherWayIsNotAcknowledged) {
+  AckBook book = with(4);
+  book.leave_out(1);
+  book.settle(1);
+  EXPECT_EQ(book.flush(), Acks{});
+  book.leave_out(3);
+  book.settle(2);
+  book.settle(4);
+  EXPECT_EQ(book.flush(), (Acks{{4, true}})) << "3 is not known to the server any more, and is not named";
+  EXPECT_TRUE(book.empty());
+  book.delivered(5);
+  book.leave_out(5);
+  EXPECT_TRUE(book.empty());
+}
+
 TEST(AckBook, WhatLiesBehindAGapIsAcknowledgedAlone) {
   AckBook book = with(5);
   for (const std::uint64_t tag : {1u, 2u, 4u}) book.settle(tag);

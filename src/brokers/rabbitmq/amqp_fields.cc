@@ -1,5 +1,7 @@
 #include "brokers/rabbitmq/amqp_fields.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 namespace bide::brokers::rabbitmq {
@@ -28,7 +30,9 @@ amqp_field_value_t to_amqp_value(const Field& field, amqp_pool_t& pool) {
     void operator()(bool value) const { out.kind = AMQP_FIELD_KIND_BOOLEAN, out.value.boolean = value ? 1 : 0; }
     void operator()(std::int64_t value) const { out.kind = AMQP_FIELD_KIND_I64, out.value.i64 = value; }
     void operator()(double value) const { out.kind = AMQP_FIELD_KIND_F64, out.value.f64 = value; }
-    void operator()(const std::string& value) const { out.kind = AMQP_FIELD_KIND_UTF8, out.value.bytes = bytes_of(value); }
+    void operator()(const std::string& value) const {
+      out.kind = AMQP_FIELD_KIND_UTF8, out.value.bytes = bytes_of(value);
+    }
     void operator()(const FieldList& value) const {
       out.kind = AMQP_FIELD_KIND_ARRAY, out.value.array = to_amqp_array(value, pool);
     }
@@ -44,23 +48,34 @@ FieldTable from_table(const amqp_table_t& table, int depth);
 
 Field from_value(const amqp_field_value_t& value, int depth) {
   switch (value.kind) {
-    case AMQP_FIELD_KIND_BOOLEAN: return value.value.boolean != 0;
-    case AMQP_FIELD_KIND_I8: return std::int64_t{value.value.i8};
-    case AMQP_FIELD_KIND_U8: return std::int64_t{value.value.u8};
-    case AMQP_FIELD_KIND_I16: return std::int64_t{value.value.i16};
-    case AMQP_FIELD_KIND_U16: return std::int64_t{value.value.u16};
-    case AMQP_FIELD_KIND_I32: return std::int64_t{value.value.i32};
-    case AMQP_FIELD_KIND_U32: return std::int64_t{value.value.u32};
-    case AMQP_FIELD_KIND_I64: return value.value.i64;
+    case AMQP_FIELD_KIND_BOOLEAN:
+      return value.value.boolean != 0;
+    case AMQP_FIELD_KIND_I8:
+      return std::int64_t{value.value.i8};
+    case AMQP_FIELD_KIND_U8:
+      return std::int64_t{value.value.u8};
+    case AMQP_FIELD_KIND_I16:
+      return std::int64_t{value.value.i16};
+    case AMQP_FIELD_KIND_U16:
+      return std::int64_t{value.value.u16};
+    case AMQP_FIELD_KIND_I32:
+      return std::int64_t{value.value.i32};
+    case AMQP_FIELD_KIND_U32:
+      return std::int64_t{value.value.u32};
+    case AMQP_FIELD_KIND_I64:
+      return value.value.i64;
     case AMQP_FIELD_KIND_U64:
     case AMQP_FIELD_KIND_TIMESTAMP:
       return value.value.u64 > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
                  ? Field(std::numeric_limits<std::int64_t>::max())
                  : Field(static_cast<std::int64_t>(value.value.u64));
-    case AMQP_FIELD_KIND_F32: return static_cast<double>(value.value.f32);
-    case AMQP_FIELD_KIND_F64: return value.value.f64;
+    case AMQP_FIELD_KIND_F32:
+      return static_cast<double>(value.value.f32);
+    case AMQP_FIELD_KIND_F64:
+      return value.value.f64;
     case AMQP_FIELD_KIND_UTF8:
-    case AMQP_FIELD_KIND_BYTES: return to_string(value.value.bytes);
+    case AMQP_FIELD_KIND_BYTES:
+      return to_string(value.value.bytes);
     case AMQP_FIELD_KIND_ARRAY: {
       FieldList list;
       for (int i = 0; depth > 0 && i < value.value.array.num_entries; ++i) {
@@ -68,8 +83,10 @@ Field from_value(const amqp_field_value_t& value, int depth) {
       }
       return list;
     }
-    case AMQP_FIELD_KIND_TABLE: return from_table(value.value.table, depth - 1);
-    default: return {};
+    case AMQP_FIELD_KIND_TABLE:
+      return from_table(value.value.table, depth - 1);
+    default:
+      return {};
   }
 }
 
@@ -118,6 +135,60 @@ amqp_basic_properties_t to_amqp_properties(const AmqpMessage& message, amqp_pool
     out._flags |= AMQP_BASIC_HEADERS_FLAG;
   }
   return out;
+}
+
+namespace {
+
+constexpr std::size_t kShortText = 255;
+
+std::size_t size_of(const FieldTable& table);
+
+std::size_t size_of(const Field& field) {
+  if (const std::string* text = field.text()) return 5 + text->size();
+  if (const FieldTable* table = field.table()) return 1 + size_of(*table);
+  std::size_t size = 9;
+  if (const FieldList* list = field.list()) {
+    for (const Field& each : *list) size += size_of(each);
+  }
+  return size;
+}
+
+std::size_t size_of(const FieldTable& table) {
+  std::size_t size = 4;
+  for (const auto& [name, field] : table) size += 1 + name.size() + size_of(field);
+  return size;
+}
+
+bool names_fit(const Field& field);
+
+bool names_fit(const FieldTable& table) {
+  return std::all_of(table.begin(), table.end(),
+                     [](const auto& entry) { return entry.first.size() <= kShortText && names_fit(entry.second); });
+}
+
+bool names_fit(const Field& field) {
+  if (const FieldTable* table = field.table()) return names_fit(*table);
+  const FieldList* const list = field.list();
+  return list == nullptr || std::all_of(list->begin(), list->end(), [](const Field& each) { return names_fit(each); });
+}
+
+std::array<const std::string*, 8> texts_of(const AmqpMessage& message) {
+  return {&message.message_id,     &message.type,     &message.content_type, &message.content_encoding,
+          &message.correlation_id, &message.reply_to, &message.expiration,   &message.app_id};
+}
+
+}  // namespace
+
+std::size_t properties_size(const AmqpMessage& message) {
+  std::size_t size = 16;  // Flags, timestamp, priority, delivery mode.
+  for (const std::string* text : texts_of(message)) size += 1 + text->size();
+  return size + size_of(message.headers);
+}
+
+bool fits_short_texts(const AmqpMessage& message) {
+  const auto texts = texts_of(message);
+  return std::all_of(texts.begin(), texts.end(), [](const std::string* text) { return text->size() <= kShortText; }) &&
+         names_fit(message.headers);
 }
 
 FieldTable from_amqp_table(const amqp_table_t& table) { return from_table(table, kDepth); }

@@ -28,6 +28,11 @@ inline amqp_bytes_t bytes_of(std::string_view text) {
 amqp_table_t to_amqp_table(const FieldTable& table, amqp_pool_t& pool);
 amqp_basic_properties_t to_amqp_properties(const AmqpMessage& message, amqp_pool_t& pool);
 
+// On the wire, in bytes; never less than it is.
+std::size_t properties_size(const AmqpMessage& message);
+// Properties and names of headers are texts of at most 255 bytes.
+bool fits_short_texts(const AmqpMessage& message);
+
 FieldTable from_amqp_table(const amqp_table_t& table);
 // Without the body.
 AmqpMessage from_amqp_properties(const amqp_basic_properties_t& properties);

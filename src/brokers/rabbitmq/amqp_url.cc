@@ -91,7 +91,8 @@ Status set_duration(Settings& settings, const std::string& value, Milliseconds l
 
 Status set_prefix(Settings& settings, const std::string& value) {
   if (!core::is_name(value) || value.size() > kPrefixBytes) {
-    return invalid("invalid name " + quoted(value) + "; allowed: 1 to 64 of A-Z a-z 0-9 _ - . : and neither a dot nor a "
+    return invalid("invalid name " + quoted(value) +
+                   "; allowed: 1 to 64 of A-Z a-z 0-9 _ - . : and neither a dot nor a "
                    "colon at the start");
   }
   settings.prefix = value;
@@ -99,9 +100,12 @@ Status set_prefix(Settings& settings, const std::string& value) {
 }
 
 Status set_queue_type(Settings& settings, const std::string& value) {
-  if (value == "quorum") settings.queue_type = QueueType::kQuorum;
-  else if (value == "classic") settings.queue_type = QueueType::kClassic;
-  else return invalid("invalid queue type " + quoted(value) + "; allowed is quorum or classic");
+  if (value == "quorum")
+    settings.queue_type = QueueType::kQuorum;
+  else if (value == "classic")
+    settings.queue_type = QueueType::kClassic;
+  else
+    return invalid("invalid queue type " + quoted(value) + "; allowed is quorum or classic");
   return {};
 }
 
@@ -199,8 +203,9 @@ constexpr std::array kOptions = {
 };
 
 // Understood by the modes for other systems only, which check the values.
-constexpr std::array<std::string_view, 9> kCompatOptions = {
-    "namespace", "exchange", "retry_max_times", "retry_timeout", "steps", "retry_max", "error_format", "queues", "kind"};
+constexpr std::array<std::string_view, 9> kCompatOptions = {"namespace",     "exchange", "retry_max_times",
+                                                            "retry_timeout", "steps",    "retry_max",
+                                                            "error_format",  "queues",   "kind"};
 
 Status apply_option(Settings& settings, std::string_view text) {
   const std::string_view name = text.substr(0, text.find('='));
@@ -219,7 +224,8 @@ Status apply_option(Settings& settings, std::string_view text) {
       names.push_back(option.name);
       list += (list.empty() ? "" : ", ") + std::string(option.name);
     }
-    return invalid("unknown option " + quoted(name) + " in the URL; known are " + list + core::did_you_mean(name, names));
+    return invalid("unknown option " + quoted(name) + " in the URL; known are " + list +
+                   core::did_you_mean(name, names));
   }
   if (known->tls_only && !settings.tls.enabled) {
     return invalid(std::string(name) + ": only with amqps, not with amqp");
@@ -315,7 +321,8 @@ Result<Settings> parse_amqp_url(std::string_view rest, bool tls) {
     options.remove_prefix(std::min(end + 1, options.size()));
   }
   if (settings.compat.empty() && !settings.compat_options.empty()) {
-    return invalid(settings.compat_options.front().first + ": only together with compat=sneakers or compat=async-worker");
+    return invalid(settings.compat_options.front().first +
+                   ": only together with compat=sneakers or compat=async-worker");
   }
   return settings;
 }

@@ -28,11 +28,11 @@ struct Host {
 };
 
 struct Tls {
-  bool enabled = false;       // amqps.
-  std::string ca = {};        // File; empty: the system's.
+  bool enabled = false;  // amqps.
+  std::string ca = {};   // File; empty: the system's.
   std::string certificate = {};
   std::string key = {};
-  bool verify = true;         // Chain and host name.
+  bool verify = true;  // Chain and host name.
 };
 
 enum class QueueType : std::uint8_t { kQuorum, kClassic };

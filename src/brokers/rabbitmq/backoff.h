@@ -15,7 +15,8 @@ class Backoff {
   // The first is short: most often another node of the cluster is there at once.
   std::chrono::milliseconds next() {
     const std::int64_t longest = kFirst << std::min(step_++, 6);
-    return std::chrono::milliseconds(longest / 2 + static_cast<std::int64_t>(random_.next() % static_cast<std::uint64_t>(longest / 2 + 1)));
+    return std::chrono::milliseconds(
+        longest / 2 + static_cast<std::int64_t>(random_.next() % static_cast<std::uint64_t>(longest / 2 + 1)));
   }
   void reset() { step_ = 0; }
 

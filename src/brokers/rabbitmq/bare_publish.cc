@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "brokers/rabbitmq/amqp_fields.h"
+#include "brokers/rabbitmq/connection.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -87,6 +88,8 @@ BarePublisher::~BarePublisher() = default;
 
 Result<std::unique_ptr<BarePublisher>> BarePublisher::open(const Settings& settings, std::string queue) {
   if (settings.tls.enabled) return Error{ErrorCode::kUnsupported, "bare publishes: not with amqps"};
+  // What is wrong with the URL is told as everywhere else.
+  if (const auto checked = Connection::open(settings, "bench"); !checked) return checked.error();
   auto state = std::make_unique<State>();
   state->queue = std::move(queue);
   if (Status status = state->log_in(settings); !status) return status.error();

@@ -21,6 +21,8 @@ namespace bide::brokers::rabbitmq {
 namespace {
 
 constexpr int kFrameBytes = 131072;
+constexpr int kReadFrameBytes = 4 * 1024 * 1024;
+constexpr std::size_t kFrameOverhead = 64;  // Of a frame with properties, without these.
 constexpr int kPoolPageBytes = 4096;
 
 timeval to_timeval(Milliseconds duration) {
@@ -33,13 +35,20 @@ timeval to_timeval(Milliseconds duration) {
 // Of the server: 403 ACCESS_REFUSED, 404 NOT_FOUND, 405 RESOURCE_LOCKED, 406 PRECONDITION_FAILED ...
 ErrorCode code_of(int reply_code) {
   switch (reply_code) {
-    case 403: return ErrorCode::kPermissionDenied;
-    case 404: return ErrorCode::kNotFound;
-    case 405: return ErrorCode::kBusy;
-    case 406: return ErrorCode::kInvalidArgument;
-    case 530: return ErrorCode::kPermissionDenied;  // NOT_ALLOWED: the virtual host.
-    case 540: return ErrorCode::kUnsupported;
-    default: return ErrorCode::kUnavailable;
+    case 403:
+      return ErrorCode::kPermissionDenied;
+    case 404:
+      return ErrorCode::kNotFound;
+    case 405:
+      return ErrorCode::kBusy;
+    case 406:
+      return ErrorCode::kInvalidArgument;
+    case 530:
+      return ErrorCode::kPermissionDenied;  // NOT_ALLOWED: the virtual host.
+    case 540:
+      return ErrorCode::kUnsupported;
+    default:
+      return ErrorCode::kUnavailable;
   }
 }
 
@@ -64,6 +73,7 @@ struct Connection::State {
   bool alive = false;
   std::string why;  // Not alive any more, because.
   Milliseconds patience{0};
+  std::size_t frame_bytes = 0;  // As agreed with the server.
   FieldTable server;
   amqp_pool_t scratch;
   std::map<ChannelNumber, Assembly> assemblies;
@@ -110,8 +120,10 @@ struct Connection::State {
 
   Status checked(ChannelNumber channel, const amqp_rpc_reply_t& reply) {
     switch (reply.reply_type) {
-      case AMQP_RESPONSE_NORMAL: return {};
-      case AMQP_RESPONSE_LIBRARY_EXCEPTION: return lost(reply.library_error);
+      case AMQP_RESPONSE_NORMAL:
+        return {};
+      case AMQP_RESPONSE_LIBRARY_EXCEPTION:
+        return lost(reply.library_error);
       case AMQP_RESPONSE_SERVER_EXCEPTION:
         if (reply.reply.id == AMQP_CHANNEL_CLOSE_METHOD) {
           return channel_closed(channel, *static_cast<amqp_channel_close_t*>(reply.reply.decoded));
@@ -120,7 +132,8 @@ struct Connection::State {
           return closed_by_server(*static_cast<amqp_connection_close_t*>(reply.reply.decoded));
         }
         return lost("the server answered with an unknown method");
-      default: return lost("the server did not answer");
+      default:
+        return lost("the server did not answer");
     }
   }
 
@@ -162,6 +175,7 @@ namespace {
 
 // A peer that has vanished without a word is noticed by writes as well, not only by missing heartbeats.
 void set_socket_options(int descriptor, Milliseconds heartbeat) {
+  if (heartbeat == Milliseconds(0)) return;
   const unsigned int timeout = static_cast<unsigned int>(2 * heartbeat.count());
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
 }
@@ -187,18 +201,17 @@ Status set_up_tls(amqp_socket_t* socket, const Tls& tls) {
 FieldTable client_properties(std::string_view purpose) {
   return {{"product", "bide"},
           {"connection_name", "bide " + std::string(purpose)},
-          {"capabilities",
-           FieldTable{{"connection.blocked", true},
-                      {"consumer_cancel_notify", true},
-                      {"publisher_confirms", true},
-                      {"basic.nack", true},
-                      {"authentication_failure_close", true}}}};
+          {"capabilities", FieldTable{{"connection.blocked", true},
+                                      {"consumer_cancel_notify", true},
+                                      {"publisher_confirms", true},
+                                      {"basic.nack", true},
+                                      {"authentication_failure_close", true}}}};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, std::string_view purpose,
-                                                     std::size_t first) {
+                                                     std::size_t first, ConnectionUse use) {
   Error failure{ErrorCode::kUnavailable, "no host"};
   for (std::size_t i = 0; i < settings.hosts.size(); ++i) {
     const Host& host = settings.hosts[(first + i) % settings.hosts.size()];
@@ -208,8 +221,8 @@ Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, s
     auto state = std::make_unique<State>();
     state->patience = settings.patience;
     state->connection = amqp_new_connection();
-    amqp_socket_t* socket = settings.tls.enabled ? amqp_ssl_socket_new(state->connection)
-                                                 : amqp_tcp_socket_new(state->connection);
+    amqp_socket_t* socket =
+        settings.tls.enabled ? amqp_ssl_socket_new(state->connection) : amqp_tcp_socket_new(state->connection);
     if (state->connection == nullptr || socket == nullptr) {
       fail(ErrorCode::kUnavailable, "out of memory");
       continue;
@@ -230,10 +243,10 @@ Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, s
 
     const FieldTable said = client_properties(purpose);
     const amqp_table_t properties = state->table(said);
-    const int heartbeat = static_cast<int>(std::max<std::int64_t>(1, settings.heartbeat.count() / 1000));
-    const amqp_rpc_reply_t reply = amqp_login_with_properties(
-        state->connection, settings.vhost.c_str(), 0, kFrameBytes, heartbeat, &properties, AMQP_SASL_METHOD_PLAIN,
-        settings.user.c_str(), settings.password.c_str());
+    const int heartbeat = static_cast<int>((settings.heartbeat.count() + 999) / 1000);
+    const amqp_rpc_reply_t reply =
+        amqp_login_with_properties(state->connection, settings.vhost.c_str(), 0, kFrameBytes, heartbeat, &properties,
+                                   AMQP_SASL_METHOD_PLAIN, settings.user.c_str(), settings.password.c_str());
     if (reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION && reply.reply.id == AMQP_CONNECTION_CLOSE_METHOD) {
       const auto& close = *static_cast<amqp_connection_close_t*>(reply.reply.decoded);
       const Error error = server_error(close.reply_code, close.reply_text);
@@ -248,6 +261,12 @@ Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, s
       continue;
     }
     recycle_amqp_pool(&state->scratch);
+    const int agreed = amqp_get_frame_max(state->connection);
+    state->frame_bytes = static_cast<std::size_t>(agreed > 0 ? std::min(agreed, kFrameBytes) : kFrameBytes);
+    if (use == ConnectionUse::kReading) {
+      amqp_tune_connection(state->connection, amqp_get_channel_max(state->connection), kReadFrameBytes,
+                           amqp_get_heartbeat(state->connection));
+    }
     state->server = from_amqp_table(*amqp_get_server_properties(state->connection));
     state->alive = true;
     return std::unique_ptr<Connection>(new Connection(std::move(state)));
@@ -292,8 +311,8 @@ Result<QueueCounts> Connection::declare_queue(ChannelNumber channel, const Queue
   request.queue = bytes_of(queue.name);
   request.durable = 1;
   request.arguments = state_->table(queue.arguments);
-  const auto answer = state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD,
-                                                            AMQP_QUEUE_DECLARE_OK_METHOD, request);
+  const auto answer =
+      state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);
   recycle_amqp_pool(&state_->scratch);
   if (!answer) return answer.error();
   return QueueCounts{(*answer)->message_count, (*answer)->consumer_count};
@@ -304,8 +323,8 @@ Result<std::string> Connection::declare_private_queue(ChannelNumber channel, con
   request.queue = bytes_of(name);
   request.exclusive = 1;
   request.arguments = amqp_empty_table;
-  const auto answer = state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD,
-                                                            AMQP_QUEUE_DECLARE_OK_METHOD, request);
+  const auto answer =
+      state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);
   if (!answer) return answer.error();
   return to_string((*answer)->queue);
 }
@@ -333,8 +352,8 @@ Result<QueueCounts> Connection::look_at_queue(ChannelNumber channel, const std::
   request.queue = bytes_of(name);
   request.passive = 1;
   request.arguments = amqp_empty_table;
-  const auto answer = state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD,
-                                                            AMQP_QUEUE_DECLARE_OK_METHOD, request);
+  const auto answer =
+      state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);
   if (!answer) return answer.error();
   return QueueCounts{(*answer)->message_count, (*answer)->consumer_count};
 }
@@ -345,8 +364,8 @@ Status Connection::look_at_exchange(ChannelNumber channel, const std::string& na
   request.type = amqp_empty_bytes;
   request.passive = 1;
   request.arguments = amqp_empty_table;
-  return state_->ask<amqp_exchange_declare_ok_t>(channel, AMQP_EXCHANGE_DECLARE_METHOD,
-                                                 AMQP_EXCHANGE_DECLARE_OK_METHOD, request);
+  return state_->ask<amqp_exchange_declare_ok_t>(channel, AMQP_EXCHANGE_DECLARE_METHOD, AMQP_EXCHANGE_DECLARE_OK_METHOD,
+                                                 request);
 }
 
 Result<std::uint32_t> Connection::purge_queue(ChannelNumber channel, const std::string& name) {
@@ -383,9 +402,15 @@ Status Connection::consume(ChannelNumber channel, const ConsumeOptions& options)
   request.consumer_tag = bytes_of(options.tag);
   request.no_ack = options.no_ack ? 1 : 0;
   request.exclusive = options.exclusive ? 1 : 0;
+  request.nowait = options.no_wait ? 1 : 0;
   request.arguments = state_->table(options.arguments);
-  Status status = state_->ask<amqp_basic_consume_ok_t>(channel, AMQP_BASIC_CONSUME_METHOD,
-                                                       AMQP_BASIC_CONSUME_OK_METHOD, request);
+  Status status;
+  if (options.no_wait) {
+    status = state_->written(amqp_send_method(state_->connection, channel, AMQP_BASIC_CONSUME_METHOD, &request));
+  } else {
+    status =
+        state_->ask<amqp_basic_consume_ok_t>(channel, AMQP_BASIC_CONSUME_METHOD, AMQP_BASIC_CONSUME_OK_METHOD, request);
+  }
   recycle_amqp_pool(&state_->scratch);
   return status;
 }
@@ -406,15 +431,15 @@ Status Connection::get(ChannelNumber channel, const std::string& queue, bool no_
 Status Connection::publish(ChannelNumber channel, const std::string& exchange, const std::string& key,
                            const AmqpMessage& message, bool mandatory) {
   if (!state_->alive) return state_->gone();
+  // Looked at before: the library writes the beginning of a message before it notices that the rest does not fit.
+  if (!fits_short_texts(message) || properties_size(message) + kFrameOverhead > state_->frame_bytes) {
+    return Error{ErrorCode::kInvalidArgument, "the headers of a message do not fit into a frame of " +
+                                                  std::to_string(state_->frame_bytes) + " bytes"};
+  }
   const amqp_basic_properties_t properties = to_amqp_properties(message, state_->scratch);
   const int status = amqp_basic_publish(state_->connection, channel, bytes_of(exchange), bytes_of(key),
                                         mandatory ? 1 : 0, 0, &properties, bytes_of(message.body));
   recycle_amqp_pool(&state_->scratch);
-  if (status == AMQP_STATUS_TABLE_TOO_BIG) {
-    // Nothing was written: the library makes the frame of properties before it sends the first one... except that it
-    // sends the method first. The channel is out of step, so it must go.
-    return state_->lost("the headers of a message do not fit into a frame");
-  }
   return state_->written(status);
 }
 
@@ -442,25 +467,40 @@ Result<std::optional<Event>> Connection::State::take_method(const amqp_frame_t& 
       const auto& method = *static_cast<const amqp_basic_deliver_t*>(decoded);
       Assembly& assembly = assemblies[channel] = {};
       assembly.of = Assembly::Of::kDelivery;
-      assembly.delivery = {channel, to_string(method.consumer_tag), method.delivery_tag, method.redelivered != 0,
-                           to_string(method.exchange), to_string(method.routing_key), {}};
+      assembly.delivery = {channel,
+                           to_string(method.consumer_tag),
+                           method.delivery_tag,
+                           method.redelivered != 0,
+                           to_string(method.exchange),
+                           to_string(method.routing_key),
+                           {}};
       return std::optional<Event>();
     }
     case AMQP_BASIC_GET_OK_METHOD: {
       const auto& method = *static_cast<const amqp_basic_get_ok_t*>(decoded);
       Assembly& assembly = assemblies[channel] = {};
       assembly.of = Assembly::Of::kDelivery;
-      assembly.delivery = {channel, "", method.delivery_tag, method.redelivered != 0, to_string(method.exchange),
-                           to_string(method.routing_key), {}};
+      assembly.delivery = {channel,
+                           "",
+                           method.delivery_tag,
+                           method.redelivered != 0,
+                           to_string(method.exchange),
+                           to_string(method.routing_key),
+                           {}};
       return std::optional<Event>();
     }
-    case AMQP_BASIC_GET_EMPTY_METHOD: return std::optional<Event>(GetEmpty{channel});
+    case AMQP_BASIC_GET_EMPTY_METHOD:
+      return std::optional<Event>(GetEmpty{channel});
     case AMQP_BASIC_RETURN_METHOD: {
       const auto& method = *static_cast<const amqp_basic_return_t*>(decoded);
       Assembly& assembly = assemblies[channel] = {};
       assembly.of = Assembly::Of::kReturn;
-      assembly.returned = {channel, method.reply_code, to_string(method.reply_text), to_string(method.exchange),
-                           to_string(method.routing_key), {}};
+      assembly.returned = {channel,
+                           method.reply_code,
+                           to_string(method.reply_text),
+                           to_string(method.exchange),
+                           to_string(method.routing_key),
+                           {}};
       return std::optional<Event>();
     }
     case AMQP_BASIC_ACK_METHOD: {
@@ -479,14 +519,16 @@ Result<std::optional<Event>> Connection::State::take_method(const amqp_frame_t& 
       const auto& method = *static_cast<const amqp_connection_blocked_t*>(decoded);
       return std::optional<Event>(Blocked{to_string(method.reason)});
     }
-    case AMQP_CONNECTION_UNBLOCKED_METHOD: return std::optional<Event>(Unblocked{});
+    case AMQP_CONNECTION_UNBLOCKED_METHOD:
+      return std::optional<Event>(Unblocked{});
     case AMQP_CHANNEL_CLOSE_METHOD: {
       const auto& method = *static_cast<const amqp_channel_close_t*>(decoded);
       return std::optional<Event>(ChannelClosed{channel, channel_closed(channel, method)});
     }
     case AMQP_CONNECTION_CLOSE_METHOD:
       return closed_by_server(*static_cast<const amqp_connection_close_t*>(decoded));
-    default: return std::optional<Event>();  // An answer that nobody waits for any more.
+    default:
+      return std::optional<Event>();  // An answer that nobody waits for any more.
   }
 }
 

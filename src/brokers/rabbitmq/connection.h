@@ -1,8 +1,8 @@
 // Connection: one AMQP connection, owned by one thread. The only place that knows the client library.
 //
 // Requests with an answer (declare, bind, consume ...) block until it comes, at most `patience`; what else arrives in
-// the meantime is kept for next_event(). publish and the acknowledgements only write. Nothing is ever waited for without
-// a deadline, and heartbeats are kept inside every call: call something at least every half heartbeat.
+// the meantime is kept for next_event(). publish and the acknowledgements only write. Nothing is ever waited for
+// without a deadline, and heartbeats are kept inside every call: call something at least every half heartbeat.
 //
 // Errors are in the server's words. When a channel was closed by the server (an error of a request, or ChannelClosed),
 // only that channel is gone: open it again. When the connection is gone, everything answers kUnavailable.
@@ -79,8 +79,13 @@ struct ConsumeOptions {
   std::uint16_t prefetch = 0;  // 0: no limit. Set for this consumer just before it starts.
   bool no_ack = false;
   bool exclusive = false;
+  bool no_wait = false;  // Does not wait for an answer: a refusal closes the channel.
   FieldTable arguments = {};
 };
+
+// Headers are never split into frames, and they grow while a message travels: what was sent in a frame of the size
+// agreed upon may come back in a larger one. Who reads takes those, too; in return it publishes small messages only.
+enum class ConnectionUse : std::uint8_t { kPublishing, kReading };
 
 class Connection {
  public:
@@ -88,7 +93,8 @@ class Connection {
   //
   // kUnavailable: none answers. kPermissionDenied: user, password or virtual host are refused.
   static Result<std::unique_ptr<Connection>> open(const Settings& settings, std::string_view purpose,
-                                                  std::size_t first = 0);
+                                                  std::size_t first = 0,
+                                                  ConnectionUse use = ConnectionUse::kPublishing);
   ~Connection();  // Says goodbye when the connection is whole.
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -119,8 +125,9 @@ class Connection {
 
   // The answer is an event: a Delivery without consumer, or GetEmpty. One at a time for each channel.
   Status get(ChannelNumber channel, const std::string& queue, bool no_ack);
-  Status publish(ChannelNumber channel, const std::string& exchange, const std::string& key,
-                 const AmqpMessage& message, bool mandatory);
+  // kInvalidArgument: it cannot be written, because its headers or properties are too long; nothing was sent.
+  Status publish(ChannelNumber channel, const std::string& exchange, const std::string& key, const AmqpMessage& message,
+                 bool mandatory);
   Status ack(ChannelNumber channel, std::uint64_t tag, bool multiple);
   Status nack(ChannelNumber channel, std::uint64_t tag, bool multiple, bool requeue);
 

@@ -199,7 +199,8 @@ void Consumer::State::step() {
 
   Milliseconds longest = std::max(Milliseconds(50), std::min(settings.heartbeat / 3, Milliseconds(250)));
   const auto until = [](Steady time) {
-    return std::clamp(std::chrono::ceil<Milliseconds>(time - steady_clock::now()), Milliseconds(0), Milliseconds(60'000));
+    return std::clamp(std::chrono::ceil<Milliseconds>(time - steady_clock::now()), Milliseconds(0),
+                      Milliseconds(60'000));
   };
   if (next_timer != Steady::max()) longest = std::min(longest, until(next_timer));
   if (connection == nullptr && wanted) longest = std::min(longest, until(next_connect));
@@ -213,10 +214,11 @@ void Consumer::State::step() {
 }
 
 void Consumer::State::connect() {
-  Result<std::unique_ptr<Connection>> opened = Connection::open(settings, "consumer", next_host++);
+  Result<std::unique_ptr<Connection>> opened =
+      Connection::open(settings, "consumer", next_host++, ConnectionUse::kReading);
   if (!opened) return lose(opened.error());
   connection = std::move(*opened);
-  declared.forget();
+  declared.reconnected();
   count<&Stats::connections>();
   if (settings.notices) {
     if (Status status = start_reading(); !status) return lose(status.error());
@@ -301,7 +303,8 @@ void Consumer::State::take_event(Event event) {
   if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&event)) {
     const auto found = sources.find(closed->channel);
     if (found != sources.end()) return lose_channel(found->second, closed->error);
-    if (closed->channel == kNewsChannel || closed->channel == kMemoryChannel) return lose(closed->error);
+    if (closed->channel == kNewsChannel) return lose(closed->error);
+    if (closed->channel == kMemoryChannel) return memory_is_closed();
     if (closed->channel == kDeclaringChannel) declared.forget();
   }
 }
@@ -342,8 +345,8 @@ void Consumer::State::hand_out() {
   }
 }
 
-// The server passes acknowledgements on to a quorum queue in its own time; those that it still holds when the connection
-// ends are lost, and their jobs would run again. Nothing tells when it is done, but it takes milliseconds.
+// The server passes acknowledgements on to a quorum queue in its own time; those that it still holds when the
+// connection ends are lost, and their jobs would run again. Nothing tells when it is done, but it takes milliseconds.
 void Consumer::State::await_acks() {
   Steady last = {};
   for (const auto& [channel, source] : sources) last = std::max(last, source->last_ack);

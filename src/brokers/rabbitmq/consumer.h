@@ -30,10 +30,10 @@ class Consumer {
   struct Stats {
     std::uint64_t delivered = 0;
     std::uint64_t leased = 0;
-    std::uint64_t dropped = 0;         // Cancelled or purged.
-    std::uint64_t redelivered = 0;     // After a lost connection, here or elsewhere.
-    std::uint64_t repeated_acks = 0;   // Delivered again though settled here: the acknowledgement had been lost.
-    std::uint64_t lost_leases = 0;     // Not extended in time.
+    std::uint64_t dropped = 0;        // Cancelled or purged.
+    std::uint64_t redelivered = 0;    // After a lost connection, here or elsewhere.
+    std::uint64_t repeated_acks = 0;  // Delivered again though settled here: the acknowledgement had been lost.
+    std::uint64_t lost_leases = 0;    // Not extended in time.
     std::uint64_t connections = 0;
   };
 

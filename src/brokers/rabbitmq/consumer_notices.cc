@@ -17,8 +17,9 @@ constexpr std::uint64_t kMemoryAcks = 250;
 // How often news are looked for while nothing is to be started: for pauses, and for those who run.
 constexpr Milliseconds kLookForNews{250};
 constexpr Milliseconds kTryAgain{1000};
-// While the server takes no messages there is no marker; then the stream is taken to be read up after such a silence.
+// Without a marker the stream is taken to be read up after such a silence.
 constexpr Milliseconds kSilence{2000};
+constexpr Milliseconds kLongSilence{5000};
 constexpr std::size_t kMostSpared = 10'000;
 
 }  // namespace
@@ -26,7 +27,6 @@ constexpr std::size_t kMostSpared = 10'000;
 Status Consumer::State::start_reading() {
   caught_up = false;
   asking = false;
-  memory_unacked = 0;
   if (Status status = connection->open_channel(kNewsChannel); !status) return status;
   Result<std::string> queue = connection->declare_private_queue(kNewsChannel);
   if (!queue) return queue.error();
@@ -35,18 +35,35 @@ Status Consumer::State::start_reading() {
     return status;
   }
   // From here on everything new comes as news; what is older is in the stream, before the marker.
+  marker = "m" + std::to_string(random.next());
+  reading_since = last_memory = steady_clock::now();
+  if (Status status = read_memory(); !status) return status;
+  write_marker();
+  watch_silence(marker);
+  return {};
+}
+
+// Nobody waits for the answer: a stream whose leader has just died must not hold up the connection.
+Status Consumer::State::read_memory() {
   if (Status status = connection->open_channel(kMemoryChannel); !status) return status;
   ConsumeOptions options;
   options.queue = names.notices();
   options.tag = "bide-memory";
   options.prefetch = kMemoryPrefetch;
+  options.no_wait = true;
   options.arguments = {{"x-stream-offset", next_offset < 0 ? Field("first") : Field(next_offset)}};
   if (Status status = connection->consume(kMemoryChannel, options); !status) return status;
+  memory_unacked = 0;
   memory_open = true;
-  last_memory = steady_clock::now();
-  marker = "m" + std::to_string(random.next());
-  write_marker();
   return {};
+}
+
+void Consumer::State::memory_is_closed() {
+  memory_open = false;
+  after(kTryAgain, [this, written = marker] {
+    if (connection == nullptr || written != marker || memory_open) return;
+    if (Status status = read_memory(); !status && !connection->alive()) lose(status.error());
+  });
 }
 
 void Consumer::State::write_marker() {
@@ -54,18 +71,30 @@ void Consumer::State::write_marker() {
   publication.to.kind = Destination::Kind::kNotices;
   publication.message.message_id = marker;
   publication.message.body = Notice{.kind = Notice::Kind::kMarker, .id = {}, .name = marker}.to_text();
+  publication.done = [weak = weak_from_this(), written = marker](const Status& status) {
+    const auto state = weak.lock();
+    if (status || state == nullptr) return;
+    state->letters.post([state, written] {
+      if (written == state->marker && state->memory_open) state->write_marker();
+    });
+  };
   std::vector<Publication> one;
   one.push_back(std::move(publication));
-  publish_all(std::move(one), [](const Status&) {});
-  watch_silence(marker);
+  publisher.publish(std::move(one));
 }
 
-// While the server takes no messages, workers must go on all the more: then there is no marker to wait for.
+// When the server takes no messages, or the stream has no leader, the marker does not come, and nobody can have had a
+// notice confirmed either. Workers are needed all the more then: after a while without a word they go on with what they
+// know, and read on beside it.
 void Consumer::State::watch_silence(const std::string& written) {
   after(kTryAgain, [this, written] {
     if (caught_up || written != marker || connection == nullptr) return;
+    const Steady moment = steady_clock::now();
     const bool blocked = publisher.pressure().level == Pressure::Level::kBlocked;
-    if (blocked && steady_clock::now() - last_memory > kSilence) return finish_reading();
+    if (moment - last_memory > kSilence && (blocked || moment - reading_since > kLongSilence)) {
+      caught_up = true;
+      return;
+    }
     watch_silence(written);
   });
 }

@@ -102,7 +102,8 @@ void Consumer::State::publish_all(std::vector<Publication> publications, std::fu
   };
   auto batch = std::make_shared<Batch>(Batch{publications.size(), {}});
   for (Publication& publication : publications) {
-    // What takes the place of something must not be given up while it is perhaps being written: it would be there twice.
+    // What takes the place of something must not be given up while it is perhaps being written: it would be there
+    // twice.
     publication.patient = true;
     publication.done = [batch, done, weak = weak_from_this()](Status status) {
       if (!status && batch->status) batch->status = std::move(status);
@@ -139,8 +140,8 @@ void Consumer::State::finish(JobId id, std::uint64_t token, Status status, const
   for (auto& one : all) answers.push_back(std::move(one));
 }
 
-// After the acknowledgements have been written. Should they be lost on their way, the jobs are delivered once more: here
-// they are recognised, elsewhere they run again.
+// After the acknowledgements have been written. Should they be lost on their way, the jobs are delivered once more:
+// here they are recognised, elsewhere they run again.
 void Consumer::State::answer_settled() {
   for (const auto& answer : std::exchange(answers, {})) answer(Status());
 }
@@ -201,7 +202,7 @@ void Consumer::State::acknowledge(const Parcel& parcel) {
 void Consumer::State::remember(const JobId& id, std::uint64_t token, std::int64_t published) {
   const auto [known, is_new] = settled.try_emplace(id);
   if (is_new) settled_order.push_back(id);
-  known->second.token = token;
+  if (token != 0) known->second.token = token;
   known->second.published = std::max(known->second.published, published);
   while (settled_order.size() > kRemembered) {
     settled.erase(settled_order.front());
@@ -240,24 +241,34 @@ Publication Consumer::State::to_dead(JobMessage message, DeadReason reason) {
   return publication;
 }
 
+// What cannot be written again by us (its headers are too long) is passed on by the server itself, to the lost ones.
+void Consumer::State::reject(const Parcel& parcel) {
+  if (!valid(parcel) || connection == nullptr) return;
+  parcel.source->acks.leave_out(parcel.tag);
+  if (Status sent = connection->nack(parcel.source->channel, parcel.tag, false, false); !sent) lose(sent.error());
+}
+
 // The copy first, then the acknowledgement; again and again, until one of them is impossible.
 void Consumer::State::replace(Parcel parcel, Publication publication) {
   if (!valid(parcel)) return;
   ++replacing;
+  const JobId id = parcel.message.job.id;
+  const std::int64_t published = parcel.message.published;
+  replaced[id] = std::max(replaced[id], published);
   auto both = std::make_shared<std::pair<Parcel, Publication>>(std::move(parcel), publication);
   std::vector<Publication> one;
   one.push_back(std::move(publication));
-  publish_all(std::move(one), [this, both](Status status) {
+  publish_all(std::move(one), [this, both, id, published](Status status) {
     --replacing;
+    if (const auto mark = replaced.find(id); mark != replaced.end() && mark->second == published) replaced.erase(mark);
     const Parcel& original = both->first;
     if (status) {
-      if (valid(original)) {
-        acknowledge(original);
-      } else {
-        remember(original.message.job.id, 0, original.message.published);
-      }
+      // Should the acknowledgement be lost, it comes once more; it must not be replaced once more.
+      acknowledge(original);
+      remember(original.message.job.id, 0, original.message.published);
       return;
     }
+    if (status.error().code == ErrorCode::kInvalidArgument) return reject(original);
     if (!stopping) after(kTryAgain, [this, both] { replace(std::move(both->first), std::move(both->second)); });
   });
 }

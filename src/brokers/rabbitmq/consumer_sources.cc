@@ -20,6 +20,7 @@ constexpr Milliseconds kLostLater{5000};
 constexpr Milliseconds kIdle{20};
 // What arrives earlier than that by the clock of this machine is only rounding on its way; it waits here.
 constexpr Milliseconds kShortWait{25};
+constexpr Milliseconds kLookAgain{100};
 // Before a job that has one life left is looked at again, when another such job is running here.
 constexpr Milliseconds kTurn{1000};
 
@@ -302,6 +303,12 @@ void Consumer::State::judge(Parcel parcel) {
     owner.out -= 1;
     count<&Stats::repeated_acks>();
     return acknowledge(parcel);
+  }
+  // The connection was lost while its replacement was on its way. Another replacement would be a second job: first it
+  // must be known what became of that one.
+  if (const auto going = replaced.find(id); going != replaced.end() && message.published <= going->second) {
+    auto waits = std::make_shared<Parcel>(std::move(parcel));
+    return after(kLookAgain, [this, waits] { to_check.push_back(std::move(*waits)); });
   }
   if (const auto twin = held.find(id); twin != held.end()) {
     owner.out -= 1;

@@ -56,15 +56,15 @@ struct Source {
   std::string queue;
   int weight = 1;
   ChannelNumber channel = 0;
-  bool open = false;       // The channel.
-  std::string tag;         // Of the consumer; empty: none.
-  int prefetch = 0;        // Of that consumer.
-  int extra = 0;           // Lent by queues that have nothing.
+  bool open = false;  // The channel.
+  std::string tag;    // Of the consumer; empty: none.
+  int prefetch = 0;   // Of that consumer.
+  int extra = 0;      // Lent by queues that have nothing.
   std::uint64_t serial = 0;
   std::deque<Parcel> buffer;
   AckBook acks;
   Steady last_ack = {};
-  double served = 0;       // By weight: the source with the least is next.
+  double served = 0;  // By weight: the source with the least is next.
   Backoff backoff;
   Steady next_try = {};
 };
@@ -73,7 +73,7 @@ struct Subscriber {
   SubscribeOptions options;
   LeaseSink sink;
   int credit = 0;
-  int out = 0;             // Leases unsettled, and parcels on the way to become one.
+  int out = 0;  // Leases unsettled, and parcels on the way to become one.
   bool ended = false;
   Steady starved_since = {};  // Has had credit to spare since then.
   std::vector<std::shared_ptr<Source>> sources;
@@ -94,13 +94,13 @@ struct Held {
   bool last_chance = false;
   std::vector<JobId> effect_ids;  // The same when it is settled again.
   std::vector<std::function<void(Status)>> also_waiting;
-  std::vector<Parcel> twins;      // The same job, delivered a second time.
+  std::vector<Parcel> twins;  // The same job, delivered a second time.
 };
 
 // What was settled here a short while ago.
 struct Settled {
-  std::uint64_t token = 0;        // 0: another lease has been granted since.
-  std::int64_t published = 0;     // Copies up to this one are over.
+  std::uint64_t token = 0;     // 0: another lease has been granted since.
+  std::int64_t published = 0;  // Copies up to this one are over.
 };
 
 struct Timer {
@@ -133,9 +133,9 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   Backoff backoff;
   std::size_t next_host = 0;
   Steady next_connect = {};
-  bool wanted = false;      // Somebody has asked for something that needs a connection.
+  bool wanted = false;  // Somebody has asked for something that needs a connection.
   bool stopping = false;
-  std::string trouble;      // Why there is no connection.
+  std::string trouble;  // Why there is no connection.
   std::priority_queue<Timer> timers;
   platform::SystemRandom random;
   core::JobIdSource ids;
@@ -149,21 +149,23 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   int last_chances = 0;
   std::unordered_map<JobId, Settled> settled;
   std::deque<JobId> settled_order;
-  std::size_t replacing = 0;  // Parcels whose replacement is being published.
+  std::size_t replacing = 0;                         // Parcels whose replacement is being published.
+  std::unordered_map<JobId, std::int64_t> replaced;  // The same by id: copies up to this one are about to be over.
   std::vector<std::function<void(Status)>> answers;  // Once the acknowledgements are written.
 
   NoticeBoard board;
   bool caught_up = false;
   std::string private_queue;
   std::string marker;
-  std::int64_t next_offset = -1;     // Of the stream; -1: from the beginning.
+  std::int64_t next_offset = -1;  // Of the stream; -1: from the beginning.
   std::uint64_t memory_unacked = 0;
   bool memory_open = false;
   Steady last_memory = {};
-  bool asking = false;               // A get is under way.
+  Steady reading_since = {};
+  bool asking = false;  // A get is under way.
   Steady last_asked = {};
-  std::vector<Parcel> to_check;      // Chosen; to be checked by the next get.
-  std::vector<Parcel> checking;      // Chosen before the get under way.
+  std::vector<Parcel> to_check;                                            // Chosen; to be checked by the next get.
+  std::vector<Parcel> checking;                                            // Chosen before the get under way.
   std::vector<std::function<void(Result<const NoticeBoard*>)>> questions;  // Answered by the next get ...
   std::vector<std::function<void(Result<const NoticeBoard*>)>> asked;      // ... or by the one under way.
 
@@ -221,6 +223,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void expire_leases();
   void end_attempt(std::unordered_map<JobId, Held>::iterator found, Fault fault);
   void acknowledge(const Parcel& parcel);
+  void reject(const Parcel& parcel);
   void replace(Parcel parcel, Publication publication);
   void bury(Parcel parcel, DeadReason reason);
   void put_back(Parcel parcel, Milliseconds wait, std::optional<Time> due);
@@ -236,6 +239,8 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void take_news(const Delivery& delivery);
   void apply(const Notice& notice);
   void write(std::vector<Notice> notices);
+  Status read_memory();
+  void memory_is_closed();
   void write_marker();
   void watch_silence(const std::string& written);
   void finish_reading();

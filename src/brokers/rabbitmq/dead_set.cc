@@ -1,7 +1,6 @@
 #include "brokers/rabbitmq/dead_set.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <map>
@@ -12,21 +11,10 @@
 #include "bide/wait.h"
 #include "brokers/rabbitmq/job_message.h"
 #include "platform/clock.h"
-#include "platform/local_socket.h"
 
 namespace bide::brokers::rabbitmq {
 
 namespace {
-
-using std::chrono::steady_clock;
-
-constexpr ChannelNumber kAsking = 1;
-constexpr std::string_view kMarkerHeader = "bide-marker";
-// So that a marker whose writer has died goes away by itself.
-constexpr const char* kMarkerLife = "60000";
-constexpr Milliseconds kGivingBack{2000};
-constexpr std::uint32_t kAcksAtOnce = 16;
-constexpr Milliseconds kKnockAgain{20};
 
 // The order of a list, newest first; the cursor is the place of the last one of a page.
 struct Place {
@@ -72,176 +60,15 @@ void keep_newest(std::vector<Found>& all, std::size_t count) {
   if (all.size() > count) all.resize(count);
 }
 
-// Not those that the server has given up because they were delivered too often: they would come back for ever.
-bool has_lost_its_way(const AmqpMessage& message) {
-  const Field* deaths = find_field(message.headers, "x-death");
-  if (deaths == nullptr || deaths->list() == nullptr) return true;
-  for (const Field& death : *deaths->list()) {
-    const Field* reason = death.table() == nullptr ? nullptr : find_field(*death.table(), "reason");
-    if (reason != nullptr && *reason == Field("delivery_limit")) return false;
-  }
-  return true;
-}
-
 Error not_dead(const JobId& id) { return {ErrorCode::kNotFound, "job " + id.to_string() + " is not in the dead set"}; }
 
 }  // namespace
 
-struct DeadSet::Visit {
-  Visit(DeadSet& set, std::string name, std::string lock_name, ChannelNumber number)
-      : owner(set), queue(std::move(name)), lock(std::move(lock_name)), channel(number) {}
+DeadSet::DeadSet(const Settings& settings, Visits& visits, Publisher& publisher, Stamps& stamps)
+    : names_(settings.prefix), visits_(visits), publisher_(publisher), stamps_(stamps) {}
 
-  ~Visit() {
-    Connection* const connection = owner.connection_.get();
-    if (connection == nullptr || !connection->alive()) return;
-    if (removed > 0) (void)pause();
-    (void)connection->close_channel(channel);
-    // The server gives back in its own time; whoever comes next must find everything.
-    const steady_clock::time_point deadline = steady_clock::now() + kGivingBack;
-    while (connection->alive() && steady_clock::now() < deadline) {
-      const Result<QueueCounts> counts = connection->look_at_queue(kAsking, queue);
-      owner.left_over_ = removed > 0 && counts && counts->messages > shown - removed;
-      if (!counts || counts->messages >= shown - removed) break;
-      platform::wait_ready({}, Milliseconds(2));
-    }
-    (void)connection->delete_queue(kAsking, lock, false, false);
-    if (!connection->alive()) owner.connection_.reset();
-  }
-
-  Status remove(std::uint64_t tag) {
-    if (owner.connection_ == nullptr) return Error{ErrorCode::kUnavailable, "the connection is lost"};
-    if (Status sent = owner.connection_->ack(channel, tag, false); !sent) return sent;
-    ++removed;
-    if (removed % kAcksAtOnce != 0) return {};
-    return pause();
-  }
-
-  // The server passes only so many acknowledgements on at once, and forgets the others when the channel is closed.
-  Status pause() {
-    const Result<QueueCounts> counts = owner.connection_->look_at_queue(channel, queue);
-    if (!counts) return counts.error();
-    platform::wait_ready({}, Milliseconds(2));
-    return {};
-  }
-
-  DeadSet& owner;
-  const std::string queue;  // By its name on the server.
-  const std::string lock;
-  const ChannelNumber channel;
-  std::uint32_t shown = 0;
-  std::uint32_t removed = 0;
-};
-
-DeadSet::DeadSet(const Settings& settings, Publisher& publisher, Stamps& stamps)
-    : settings_(settings), names_(settings.prefix), publisher_(publisher), stamps_(stamps) {}
-
-DeadSet::~DeadSet() = default;
-
-Status DeadSet::connect() {
-  // It may have been idle for so long that the server has given it up.
-  if (connection_ != nullptr) {
-    while (true) {
-      const Result<std::optional<Event>> event = connection_->next_event();
-      if (!event) connection_.reset();
-      if (!event || !event->has_value()) break;
-    }
-  }
-  if (connection_ != nullptr) return {};
-  Result<std::unique_ptr<Connection>> opened = Connection::open(settings_, "inspector");
-  if (!opened) return opened.error();
-  connection_ = std::move(*opened);
-  last_channel_ = kAsking;
-  return connection_->open_channel(kAsking);
-}
-
-Result<QueueCounts> DeadSet::look_at(const std::string& queue) {
-  if (Status connected = connect(); !connected) return connected.error();
-  Result<QueueCounts> counts = connection_->look_at_queue(kAsking, queue);
-  if (counts) return counts;
-  if (counts.error().code != ErrorCode::kNotFound) {
-    connection_.reset();
-    return counts;
-  }
-  if (Status opened = connection_->open_channel(kAsking); !opened) {
-    connection_.reset();
-    return opened.error();
-  }
-  return QueueCounts{};
-}
-
-Result<std::uint32_t> DeadSet::purge(const std::string& queue) {
-  if (Status connected = connect(); !connected) return connected.error();
-  Result<std::uint32_t> purged = connection_->purge_queue(kAsking, queue);
-  if (!purged) connection_.reset();
-  return purged;
-}
-
-Status DeadSet::lock(const std::string& name) {
-  const steady_clock::time_point deadline = steady_clock::now() + settings_.patience;
-  while (true) {
-    const Result<std::string> locked = connection_->declare_private_queue(kAsking, name);
-    if (locked) return {};
-    if (!connection_->alive() || locked.error().code != ErrorCode::kBusy) return locked.error();
-    if (Status again = connection_->open_channel(kAsking); !again) return again;
-    if (steady_clock::now() > deadline) {
-      return Error{ErrorCode::kBusy, name + " is locked: somebody else is looking; try again"};
-    }
-    platform::wait_ready({}, kKnockAgain);
-  }
-}
-
-Result<std::unique_ptr<DeadSet::Visit>> DeadSet::visit(const std::string& queue, const Visitor& visitor) {
-  return visit(names_.dead(queue), names_.visit(queue), visitor);
-}
-
-Result<std::unique_ptr<DeadSet::Visit>> DeadSet::visit(const std::string& name, const std::string& lock_name,
-                                                       const Visitor& visitor) {
-  if (Status connected = connect(); !connected) return connected.error();
-  const auto fail = [&](Error error) -> Result<std::unique_ptr<Visit>> {
-    connection_.reset();
-    return error;
-  };
-  if (const auto there = connection_->look_at_queue(kAsking, name); !there) {
-    if (there.error().code != ErrorCode::kNotFound) return fail(there.error());
-    if (Status again = connection_->open_channel(kAsking); !again) return fail(again.error());
-    return std::unique_ptr<Visit>();
-  }
-  if (Status locked = lock(lock_name); !locked) return fail(locked.error());
-  const ChannelNumber channel = ++last_channel_ > 1000 ? last_channel_ = kAsking + 1 : last_channel_;
-  if (Status opened = connection_->open_channel(channel); !opened) return fail(opened.error());
-  auto visit = std::make_unique<Visit>(*this, name, lock_name, channel);
-  ConsumeOptions options;
-  options.queue = name;
-  options.tag = "bide-visit";
-  if (Status consuming = connection_->consume(channel, options); !consuming) return fail(consuming.error());
-  AmqpMessage marker;
-  marker.message_id = "marker-" + std::to_string(stamps_.next());
-  marker.expiration = kMarkerLife;
-  marker.headers = {{std::string(kMarkerHeader), marker.message_id}};
-  if (Status sent = connection_->publish(channel, "", name, marker, true); !sent) return fail(sent.error());
-
-  steady_clock::time_point deadline = steady_clock::now() + settings_.patience;
-  while (steady_clock::now() < deadline) {
-    Result<std::optional<Event>> event = connection_->next_event();
-    if (!event) return fail(event.error());
-    if (!event->has_value()) {
-      std::array<platform::Readiness, 1> ready = {platform::Readiness{connection_->descriptor(), true, false}};
-      platform::wait_ready(ready, Milliseconds(100));
-      continue;
-    }
-    if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&**event)) return fail(closed->error);
-    Delivery* delivery = std::get_if<Delivery>(&**event);
-    if (delivery == nullptr || delivery->channel != channel) continue;
-    deadline = steady_clock::now() + settings_.patience;
-    if (const Field* mark = find_field(delivery->message.headers, kMarkerHeader)) {
-      if (mark->text() == nullptr || *mark->text() != marker.message_id) continue;  // Somebody else's.
-      if (Status gone = connection_->ack(channel, delivery->tag, false); !gone) return fail(gone.error());
-      return visit;
-    }
-    visit->shown += 1;
-    visitor(delivery->tag, std::move(delivery->message));
-  }
-  return fail({ErrorCode::kUnavailable, "the server does not show what is in " + name});
+Result<std::unique_ptr<Visits::Visit>> DeadSet::visit(const std::string& queue, const Visits::Visitor& visitor) {
+  return visits_.visit(names_.dead(queue), names_.visit(queue), visitor);
 }
 
 Result<JobPage> DeadSet::list(const std::vector<std::string>& queues, const JobFilter& filter,
@@ -321,14 +148,14 @@ Publication DeadSet::replayed(AmqpMessage message, const std::string& queue, con
 Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
                                             const ReplayOptions& options) {
   struct Dead {
-    Visit* visit = nullptr;
+    Visits::Visit* visit = nullptr;
     std::uint64_t tag = 0;
     std::string queue;
     AmqpMessage message;
   };
   std::map<JobId, std::optional<Dead>> wanted;
   for (const JobId& id : ids) wanted.emplace(id, std::nullopt);
-  std::vector<std::unique_ptr<Visit>> visits;
+  std::vector<std::unique_ptr<Visits::Visit>> visits;
   for (const std::string& queue : queues) {
     std::vector<Dead*> here;
     auto visited = visit(queue, [&](std::uint64_t tag, AmqpMessage message) {
@@ -390,7 +217,7 @@ Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queu
 }
 
 void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
-  for (int again = 0; again < 3 && std::exchange(left_over_, false); ++again) {
+  for (int again = 0; again < 3 && visits_.take_left_over(); ++again) {
     for (const std::string& queue : queues) {
       std::vector<std::uint64_t> tags;
       const auto visited = visit(queue, [&](std::uint64_t tag, const AmqpMessage& message) {
@@ -401,40 +228,6 @@ void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std
       for (const std::uint64_t tag : tags) (void)(*visited)->remove(tag);
     }
   }
-}
-
-Result<std::size_t> DeadSet::bring_back(const std::string& queue) {
-  const Result<QueueCounts> lost = look_at(names_.lost());
-  if (!lost) return lost.error();
-  if (lost->messages == 0) return std::size_t{0};
-  std::vector<std::pair<std::uint64_t, Publication>> found;
-  const auto visited = visit(names_.lost(), names_.visit(".lost"), [&](std::uint64_t tag, AmqpMessage message) {
-    const Field* home = find_field(message.headers, "bide-queue");
-    if (home == nullptr || home->text() == nullptr || *home->text() != queue || !has_lost_its_way(message)) return;
-    Result<JobMessage> job = decode(std::move(message), queue);
-    if (!job) return;
-    const std::int64_t now_us = platform::real_clock().now().wall_us;
-    const Time now(std::chrono::floor<Milliseconds>(std::chrono::microseconds(now_us)));
-    Publication publication;
-    publication.to.kind = Destination::Kind::kReady;
-    publication.to.name = queue;
-    // Delays that were interrupted by the loss of a queue on their way go on.
-    if (job->due && *job->due > now) publication.to.delay = *job->due - now;
-    publication.message = encode(std::move(*job));
-    found.emplace_back(tag, std::move(publication));
-  });
-  if (!visited) return visited.error();
-  std::size_t brought = 0;
-  for (auto& each : found) {
-    const Status published = wait<void>([&](const Completion<void>& done) {
-      each.second.done = done;
-      std::vector<Publication> one;
-      one.push_back(std::move(each.second));
-      publisher_.publish(std::move(one));
-    });
-    if (published && (*visited)->remove(each.first)) ++brought;
-  }
-  return brought;
 }
 
 Result<std::vector<Status>> DeadSet::remove(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {

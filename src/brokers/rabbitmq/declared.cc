@@ -19,6 +19,14 @@ Status declare(Connection& connection, ChannelNumber channel, const Topology& to
   return {};
 }
 
+Status harden(Connection& connection, ChannelNumber channel, const Names& names) {
+  const std::string name = names.prefix() + ".new." + std::to_string(platform::real_clock().now().wall_us);
+  // Should it be left behind, it goes by itself.
+  const QueueSpec passing{name, {{"x-queue-type", "quorum"}, {"x-expires", 60'000}}};
+  if (const auto made = connection.declare_queue(channel, passing); !made) return made.error();
+  return connection.delete_queue(channel, name, false, false);
+}
+
 Status Declared::open_channel(Connection& connection) {
   if (channel_open_) return {};
   Status status = connection.open_channel(channel_);
@@ -45,17 +53,9 @@ Status Declared::declare_now(Connection& connection, const Topology& topology) {
   }
   if (Status status = open_channel(connection); !status) return status;
   Status status = declare(connection, channel_, topology);
-  if (status && is_new && settings_.queue_type == QueueType::kQuorum) status = harden(connection);
+  if (status && is_new && settings_.queue_type == QueueType::kQuorum) status = harden(connection, channel_, names_);
   if (!status) channel_open_ = false;
   return status;
-}
-
-Status Declared::harden(Connection& connection) {
-  const std::string name = names_.prefix() + ".new." + std::to_string(platform::real_clock().now().wall_us);
-  // Should it be left behind, it goes by itself.
-  const QueueSpec passing{name, {{"x-queue-type", "quorum"}, {"x-expires", 60'000}}};
-  if (const auto made = connection.declare_queue(channel_, passing); !made) return made.error();
-  return connection.delete_queue(channel_, name, false, false);
 }
 
 Status Declared::foundation(Connection& connection) {

@@ -1,8 +1,7 @@
-// Declared: what this connection has already declared, so that nothing is declared twice, and everything again after a
-// reconnect.
+// Declared: what this process has already declared, so that nothing is declared twice unless it has gone.
 //
-// A quorum queue that is new is not safe at once: RabbitMQ keeps the list of its Raft members in a file that it writes a
-// second later, or when the next one is added (seen with 3.10: a node killed in that second comes back with the queue
+// A quorum queue that is new is not safe at once: RabbitMQ keeps the list of its Raft members in a file that it writes
+// a second later, or when the next one is added (seen with 3.10: a node killed in that second comes back with the queue
 // empty, confirmed messages included). So after new queues another one is made and thrown away.
 
 #pragma once
@@ -22,6 +21,8 @@ namespace bide::brokers::rabbitmq {
 
 // Declares a whole description on a channel, which the server closes when it refuses something.
 Status declare(Connection& connection, ChannelNumber channel, const Topology& topology);
+// After new quorum queues, on a channel that is open: see above.
+Status harden(Connection& connection, ChannelNumber channel, const Names& names);
 
 class Declared {
  public:
@@ -36,13 +37,15 @@ class Declared {
   Status dead(Connection& connection, const std::string& queue);
   Status path(Connection& connection, const DelayPath& path);
 
-  // Somebody has removed things behind our back, or the connection is a new one.
+  // Somebody has removed things behind our back.
   void forget();
+  // The connection is a new one. What was there before is there: everything is durable, and asking for it would mean
+  // to wait for a node that has just died.
+  void reconnected() { channel_open_ = false; }
 
  private:
   Status declare_now(Connection& connection, const Topology& topology);
   Result<bool> is_there(Connection& connection, const std::string& queue);
-  Status harden(Connection& connection);
   Status open_channel(Connection& connection);
 
   const Settings& settings_;

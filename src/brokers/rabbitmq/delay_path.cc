@@ -29,8 +29,8 @@ std::int64_t DelayShape::value(int level) const {
 DelayPath delay_path(const DelayShape& shape, Milliseconds delay) {
   DelayPath path;
   if (delay <= Milliseconds(0)) return path;
-  const std::int64_t total =
-      round_to_digits(round_up(delay.count(), std::max<std::int64_t>(1, shape.unit.count())), shape.radix, shape.digits);
+  const std::int64_t total = round_to_digits(round_up(delay.count(), std::max<std::int64_t>(1, shape.unit.count())),
+                                             shape.radix, shape.digits);
   path.total = Milliseconds(total);
   path.laps = static_cast<int>(total / kDelayLap.count());
   std::int64_t rest = total % kDelayLap.count();

@@ -29,9 +29,9 @@ namespace bide::brokers::rabbitmq {
 inline constexpr Milliseconds kDelayLap{std::int64_t{1} << 38};
 
 struct DelayShape {
-  int radix = 16;       // 16 or 4. With 4 there are fewer queues and more hops.
-  int digits = 0;       // A delay is rounded up to so many significant digits; 0: exact.
-  Milliseconds unit{1}; // A delay is rounded up to a multiple of it.
+  int radix = 16;        // 16 or 4. With 4 there are fewer queues and more hops.
+  int digits = 0;        // A delay is rounded up to so many significant digits; 0: exact.
+  Milliseconds unit{1};  // A delay is rounded up to a multiple of it.
 
   int levels() const { return radix == 16 ? 10 : 19; }  // So that they reach a lap.
   std::int64_t value(int level) const;                  // radix^level.

@@ -260,7 +260,8 @@ Status Visit::lost() {
   add(Weight::kProblem, "lost", names_.lost(),
       std::to_string((*counts)->messages) + " messages had no way to go" +
           (example->empty() ? "" : ", the first: " + *example),
-      "declare what is missing (bide rabbitmq apply), then move them to the queue named in their header bide-queue");
+      "`bide rabbitmq lost` shows them; declare what is missing (bide rabbitmq apply), then `bide rabbitmq "
+      "lost-requeue`");
   return {};
 }
 
@@ -301,7 +302,7 @@ void Visit::questions() {
 }  // namespace
 
 Result<std::vector<Finding>> examine_server(const Settings& settings, const DoctorOptions& options) {
-  Result<std::unique_ptr<Connection>> connection = Connection::open(settings, "doctor");
+  Result<std::unique_ptr<Connection>> connection = Connection::open(settings, "doctor", 0, ConnectionUse::kReading);
   if (!connection) return connection.error();
   return Visit(settings, options, **connection).run();
 }

@@ -75,7 +75,7 @@ Result<std::vector<FoundDelayQueue>> find_delay_queues(const Settings& settings,
 Result<std::set<std::string>> announced_queues(const Settings& settings) {
   std::set<std::string> queues;
   if (!settings.notices) return queues;
-  Result<std::unique_ptr<Connection>> opened = Connection::open(settings, "doctor");
+  Result<std::unique_ptr<Connection>> opened = Connection::open(settings, "doctor", 0, ConnectionUse::kReading);
   if (!opened) return opened.error();
   Connection& connection = **opened;
   if (Status status = connection.open_channel(kReading); !status) return status.error();

@@ -81,7 +81,7 @@ class Remover {
  private:
   Status connect() {
     if (connection_ != nullptr) return {};
-    Result<std::unique_ptr<Connection>> opened = Connection::open(settings_, "gc");
+    Result<std::unique_ptr<Connection>> opened = Connection::open(settings_, "gc", 0, ConnectionUse::kReading);
     if (!opened) return opened.error();
     connection_ = std::move(*opened);
     return connection_->open_channel(kDeleting);
@@ -95,7 +95,7 @@ class Remover {
 }  // namespace
 
 Result<std::vector<GcEntry>> collect_garbage(const Settings& settings, const GcOptions& options) {
-  Result<std::unique_ptr<Connection>> connection = Connection::open(settings, "gc");
+  Result<std::unique_ptr<Connection>> connection = Connection::open(settings, "gc", 0, ConnectionUse::kReading);
   if (!connection) return connection.error();
   Examiner examiner(**connection, kLooking);
   const Result<std::string> keep_all = why_keep_all(settings, options, examiner);

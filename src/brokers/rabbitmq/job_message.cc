@@ -108,18 +108,19 @@ void read_user_headers(HeaderReader& reader, Headers& headers) {
   const FieldList* list = reader.list("bide-headers");
   if (list == nullptr) return;
   if (list->size() % 2 != 0) return reader.fail("bide-headers");
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < list->size(); i += 2) {
     const std::string* name = (*list)[i].text();
     const std::string* value = (*list)[i + 1].text();
     if (name == nullptr || value == nullptr) return reader.fail("bide-headers");
+    bytes += name->size() + value->size();
+    if (bytes > Limits::kHeaderBytes) return reader.fail("bide-headers");
     headers.emplace_back(*name, *value);
   }
 }
 
 // So that a nonsensical time of a stranger overflows nowhere.
-bool believable_ms(std::int64_t ms) {
-  return ms > -10'000'000'000'000 && ms < 100'000'000'000'000;
-}
+bool believable_ms(std::int64_t ms) { return ms > -10'000'000'000'000 && ms < 100'000'000'000'000; }
 
 Status read_headers(const FieldTable& headers, JobMessage& message) {
   HeaderReader reader(headers);
@@ -160,7 +161,7 @@ Status read_headers(const FieldTable& headers, JobMessage& message) {
   read_counts(reader, message.counts);
   read_history(reader, message.history);
   message.token = static_cast<std::uint64_t>(std::max<std::int64_t>(0, reader.number("bide-token").value_or(0)));
-  if (const std::string* note = reader.text("bide-note")) message.note = *note;
+  if (const std::string* note = reader.text("bide-note")) message.note = note->substr(0, Limits::kErrorBytes);
   if (const std::string* dead = reader.text("bide-dead")) {
     message.dead = parse_enum(kDeadReasons, *dead);
     if (!message.dead) reader.fail("bide-dead");
@@ -197,9 +198,7 @@ JobId id_of(const AmqpMessage& message) {
 
 }  // namespace
 
-Time JobMessage::due_time() const {
-  return due.value_or(floor_to_ms(published));
-}
+Time JobMessage::due_time() const { return due.value_or(floor_to_ms(published)); }
 
 AmqpMessage encode(JobMessage message) {
   Job& job = message.job;
@@ -237,8 +236,8 @@ AmqpMessage encode(JobMessage message) {
   if (!message.history.empty()) {
     FieldList list;
     for (const AttemptError& error : message.history) {
-      list.emplace_back(FieldList{std::int64_t{error.attempt}, count_of(error.at), Field(to_string(error.fault)),
-                                  error.text});
+      list.emplace_back(
+          FieldList{std::int64_t{error.attempt}, count_of(error.at), Field(to_string(error.fault)), error.text});
     }
     headers.emplace_back("bide-history", std::move(list));
   }

@@ -35,9 +35,9 @@ namespace bide::brokers::rabbitmq {
 struct JobMessage {
   Job job = {};  // `delay` and `due` are not used here: see below.
   std::int64_t generation = 0;
-  std::int64_t published = 0;         // Not less than the generation.
-  std::optional<Time> due = {};       // Nothing: was due when published.
-  bool due_by_wall_clock = false;     // The user gave a time, not a delay.
+  std::int64_t published = 0;      // Not less than the generation.
+  std::optional<Time> due = {};    // Nothing: was due when published.
+  bool due_by_wall_clock = false;  // The user gave a time, not a delay.
   AttemptCounts counts = {};
   std::vector<AttemptError> history = {};
   std::uint64_t token = 0;
@@ -64,7 +64,8 @@ void strip_travel_headers(FieldTable& headers);
 // A fault is added to counters and history, texts cut, old entries dropped.
 void record_fault(JobMessage& message, Fault fault, std::string_view text, Time at);
 
-// A message that is no job, wrapped for the dead set so that nothing of it is lost. Shown as a job of kind `unreadable`.
+// A message that is no job, wrapped for the dead set so that nothing of it is lost. Shown as a job of kind
+// `unreadable`.
 AmqpMessage bury_unreadable(AmqpMessage message, std::string_view queue, std::string_view why, std::int64_t now_us);
 
 // A message of a dead queue, for people. Never fails: what cannot be read is shown as far as it can.

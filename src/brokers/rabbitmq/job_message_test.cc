@@ -29,7 +29,8 @@ JobMessage full() {
   message.due = Time(Milliseconds(1'800'000'000'000));
   message.due_by_wall_clock = true;
   message.counts = {1, 2, 3, 4};
-  message.history = {{1, Time(Milliseconds(5)), Fault::kTimedOut, "slow"}, {2, Time(Milliseconds(6)), Fault::kLost, ""}};
+  message.history = {{1, Time(Milliseconds(5)), Fault::kTimedOut, "slow"},
+                     {2, Time(Milliseconds(6)), Fault::kLost, ""}};
   message.token = 1'700'000'000'000'003;
   message.note = "no handler";
   message.dead = DeadReason::kExhausted;
@@ -115,17 +116,23 @@ TEST(JobMessage, WhatCannotBeReadIsRefusedWithTheReason) {
   EXPECT_NE(refusal(with("bide-retry", "sometimes")).find("bide-retry"), std::string::npos);
   EXPECT_NE(refusal(with("bide-headers", FieldList{"odd"})).find("bide-headers"), std::string::npos);
   EXPECT_NE(refusal(with("bide-counts", FieldList{1, 2})).find("bide-counts"), std::string::npos);
-  EXPECT_NE(refusal(with("bide-history", FieldList{FieldList{1, 2, "failed"}})).find("bide-history"), std::string::npos);
+  EXPECT_NE(refusal(with("bide-history", FieldList{FieldList{1, 2, "failed"}})).find("bide-history"),
+            std::string::npos);
   EXPECT_NE(refusal(with("bide-dead", "tired")).find("bide-dead"), std::string::npos);
 }
 
 Field any_field(int depth) {
   switch (*rc::gen::inRange(0, depth > 0 ? 7 : 5)) {
-    case 0: return {};
-    case 1: return *rc::gen::arbitrary<bool>();
-    case 2: return *rc::gen::arbitrary<std::int64_t>();
-    case 3: return *rc::gen::arbitrary<double>();
-    case 4: return *rc::gen::arbitrary<std::string>();
+    case 0:
+      return {};
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<std::int64_t>();
+    case 3:
+      return *rc::gen::arbitrary<double>();
+    case 4:
+      return *rc::gen::arbitrary<std::string>();
     case 5: {
       FieldList list;
       for (int i = *rc::gen::inRange(0, 5); i > 0; --i) list.push_back(any_field(depth - 1));
@@ -140,14 +147,15 @@ Field any_field(int depth) {
 }
 
 RC_GTEST_PROP(JobMessage, HostileHeadersAreReadOrRefusedAndCanAlwaysBeBuriedAndShown, ()) {
-  const std::vector<std::string> names = {
-      "bide-generation", "bide-published", "bide-due",   "bide-expires", "bide-limit",  "bide-priority",
-      "bide-retry",      "bide-headers",   "bide-counts", "bide-history", "bide-token",  "bide-note",
-      "bide-dead",       "bide-dead-at",   "bide-format", "bide-wall",    "x-death",     "x-delivery-count",
-      "CC",              "bide-unreadable"};
+  const std::vector<std::string> names = {"bide-generation", "bide-published",   "bide-due",    "bide-expires",
+                                          "bide-limit",      "bide-priority",    "bide-retry",  "bide-headers",
+                                          "bide-counts",     "bide-history",     "bide-token",  "bide-note",
+                                          "bide-dead",       "bide-dead-at",     "bide-format", "bide-wall",
+                                          "x-death",         "x-delivery-count", "CC",          "bide-unreadable"};
   AmqpMessage message = encode(full());
   for (int i = *rc::gen::inRange(0, 6); i > 0; --i) {
-    message.headers.insert(message.headers.begin(), {names[*rc::gen::inRange<std::size_t>(0, names.size())], any_field(2)});
+    message.headers.insert(message.headers.begin(),
+                           {names[*rc::gen::inRange<std::size_t>(0, names.size())], any_field(2)});
   }
   if (*rc::gen::arbitrary<bool>()) message.type = *rc::gen::arbitrary<std::string>();
   if (*rc::gen::arbitrary<bool>()) message.message_id = *rc::gen::arbitrary<std::string>();
@@ -164,10 +172,14 @@ RC_GTEST_PROP(JobMessage, HostileHeadersAreReadOrRefusedAndCanAlwaysBeBuriedAndS
 }
 
 TEST(JobMessage, WhatTheServerAddsOnTheWayIsTakenAway) {
-  FieldTable headers = {{"CC", FieldList{"a"}},          {"x-death", FieldList{}},
-                        {"x-first-death-queue", "q"},    {"x-first-death-reason", "expired"},
-                        {"x-last-death-queue", "q"},     {"x-delivery-count", 3},
-                        {"x-opt", "kept"},               {"bide-generation", 5}};
+  FieldTable headers = {{"CC", FieldList{"a"}},
+                        {"x-death", FieldList{}},
+                        {"x-first-death-queue", "q"},
+                        {"x-first-death-reason", "expired"},
+                        {"x-last-death-queue", "q"},
+                        {"x-delivery-count", 3},
+                        {"x-opt", "kept"},
+                        {"bide-generation", 5}};
   strip_travel_headers(headers);
   EXPECT_EQ(headers, (FieldTable{{"x-opt", "kept"}, {"bide-generation", 5}}));
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "brokers/rabbitmq/probe.h"
+#include "core/job_rules.h"
 #include "platform/local_socket.h"
 
 namespace bide::brokers::rabbitmq {
@@ -20,29 +21,56 @@ const std::string* text_header(const AmqpMessage& message, std::string_view name
   return field != nullptr ? field->text() : nullptr;
 }
 
-// The last key of CC is where it wanted to go in the end.
-std::string destination_of(const AmqpMessage& message) {
+// Of the newest death; null when there was none.
+const std::string* death_text(const AmqpMessage& message, std::string_view name) {
+  const Field* deaths = find_field(message.headers, "x-death");
+  if (deaths == nullptr || deaths->list() == nullptr || deaths->list()->empty()) return nullptr;
+  const FieldTable* newest = deaths->list()->front().table();
+  const Field* field = newest != nullptr ? find_field(*newest, name) : nullptr;
+  return field != nullptr ? field->text() : nullptr;
+}
+
+// Where it wanted to go in the end, or was when the server gave it up.
+std::string queue_of(const AmqpMessage& message, const Names& names) {
+  if (const std::string* queue = text_header(message, "bide-queue"); queue != nullptr && core::is_name(*queue)) {
+    return *queue;
+  }
+  const auto bide_queue = [&](const std::string* name) -> std::string {
+    const std::string before = names.queue("");
+    if (name == nullptr || !name->starts_with(before)) return "";
+    return core::is_name(name->substr(before.size())) ? name->substr(before.size()) : "";
+  };
   const Field* cc = find_field(message.headers, "CC");
   if (cc != nullptr && cc->list() != nullptr && !cc->list()->empty()) {
-    if (const std::string* key = cc->list()->back().text()) return *key;
+    if (std::string queue = bide_queue(cc->list()->back().text()); !queue.empty()) return queue;
   }
-  const std::string* queue = text_header(message, "bide-queue");
-  return queue != nullptr ? *queue : "";
+  return bide_queue(death_text(message, "queue"));
 }
 
 }  // namespace
 
-std::string describe_lost(const AmqpMessage& message) {
+LostMessage lost_message_of(const AmqpMessage& message, const Names& names) {
+  LostMessage lost;
+  lost.id = message.message_id;
+  lost.kind = message.type;
+  lost.queue = queue_of(message, names);
+  // What has expired in a delay queue was on its way, as it should be.
+  const std::string* reason = death_text(message, "reason");
+  const std::string* where = death_text(message, "queue");
+  const bool on_its_way =
+      reason == nullptr || (*reason == "expired" && where != nullptr && !where->starts_with(names.queue("")));
+  lost.why = on_its_way ? std::string(kNoWayToGo) : *reason;
+  lost.bytes = message.body.size();
+  return lost;
+}
+
+std::string describe_lost(const AmqpMessage& message, const Names& names) {
   if (message.type == kProbeType) return "a late probe of bide rabbitmq doctor";
-  std::string text = message.message_id.empty() ? "a message without id" : "job " + message.message_id;
-  if (!message.type.empty()) text += " of kind " + message.type;
-  if (const std::string destination = destination_of(message); !destination.empty()) {
-    text += ", on its way to " + destination;
-  }
-  if (const std::string* reason = text_header(message, "x-first-death-reason");
-      reason != nullptr && *reason != "expired") {
-    text += ", dead-lettered: " + *reason;
-  }
+  const LostMessage lost = lost_message_of(message, names);
+  std::string text = lost.id.empty() ? "a message without id" : "job " + lost.id;
+  if (!lost.kind.empty()) text += " of kind " + lost.kind;
+  if (!lost.queue.empty()) text += ", on its way to " + names.queue(lost.queue);
+  if (lost.why != kNoWayToGo) text += ", dead-lettered: " + lost.why;
   return text;
 }
 
@@ -63,7 +91,7 @@ Result<std::string> first_lost(Connection& connection, ChannelNumber channel, co
     if (std::holds_alternative<GetEmpty>(**event)) break;
     if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&**event)) return closed->error;
     if (const Delivery* delivery = std::get_if<Delivery>(&**event)) {
-      text = describe_lost(delivery->message);
+      text = describe_lost(delivery->message, names);
       break;
     }
   }

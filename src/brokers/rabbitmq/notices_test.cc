@@ -59,9 +59,10 @@ TEST(Notice, ReadsBackWhatWasWritten) {
 }
 
 TEST(Notice, NonsenseIsNotUnderstood) {
-  for (const char* text : {"", "cancel", "cancel x 1", "cancel 01900000-0000-7000-8000-000000000001",
-                           "cancel 01900000-0000-7000-8000-000000000001 x", "shout images 1", "pause  1", "pause images",
-                           "put-off 01900000-0000-7000-8000-000000000001 1", "lost 01900000-0000-7000-8000-000000000001 1"}) {
+  for (const char* text :
+       {"", "cancel", "cancel x 1", "cancel 01900000-0000-7000-8000-000000000001",
+        "cancel 01900000-0000-7000-8000-000000000001 x", "shout images 1", "pause  1", "pause images",
+        "put-off 01900000-0000-7000-8000-000000000001 1", "lost 01900000-0000-7000-8000-000000000001 1"}) {
     EXPECT_FALSE(Notice::parse(text)) << text;
   }
 }

@@ -135,6 +135,9 @@ Status apply_plan(const Settings& settings, Connection& connection, const Plan& 
   topology.bindings = plan.bindings;
   if (Status status = connection.open_channel(kDeclaring); !status) return status;
   if (Status status = declare(connection, kDeclaring, topology); !status) return status;
+  if (settings.queue_type == QueueType::kQuorum && !topology.queues.empty()) {
+    if (Status status = harden(connection, kDeclaring, Names(settings.prefix)); !status) return status;
+  }
   return announce(settings, connection, plan);
 }
 

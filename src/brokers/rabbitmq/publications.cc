@@ -10,8 +10,9 @@ namespace bide::brokers::rabbitmq {
 Status check_job(const Job& job, Time now) {
   if (Status valid = core::validate(job, now); !valid) return valid;
   if (!job.unique_key.empty()) {
-    return Error{ErrorCode::kUnsupported,
-                 "unique_key: RabbitMQ keeps no index of the jobs that wait, so it cannot tell whether the key is taken"};
+    return Error{
+        ErrorCode::kUnsupported,
+        "unique_key: RabbitMQ keeps no index of the jobs that wait, so it cannot tell whether the key is taken"};
   }
   return {};
 }

@@ -14,7 +14,9 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kMostWaiting = 65'536;
 constexpr std::size_t kMostBytes = 256 * 1024 * 1024;
-constexpr int kMostTries = 4;
+constexpr int kMostClosures = 4;
+// So long a channel that is to be renewed may take to confirm what is under way.
+constexpr Milliseconds kDrain{1000};
 
 }  // namespace
 
@@ -45,8 +47,7 @@ void Publisher::close() {
   state_->thread.join();
   // What came too late for the thread.
   state_->take_inbox();
-  for (Letter& entry : state_->waiting) state_->complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
-  state_->waiting.clear();
+  for (Lane* lane : {&state_->jobs, &state_->notices}) state_->give_up_all(*lane);
 }
 
 void Publisher::publish(std::vector<Publication> publications) {
@@ -55,7 +56,8 @@ void Publisher::publish(std::vector<Publication> publications) {
   bool wake = false;
   {
     std::lock_guard lock(state_->mutex);
-    const bool full = state_->stopping || state_->entries > std::max<std::size_t>(kMostWaiting, 8 * state_->settings.window) ||
+    const bool full = state_->stopping ||
+                      state_->entries > std::max<std::size_t>(kMostWaiting, 8 * state_->settings.window) ||
                       state_->bytes > kMostBytes;
     wake = state_->refused.empty() && state_->inbox.empty();
     for (Publication& publication : publications) {
@@ -107,14 +109,24 @@ bool Publisher::State::step() {
   take_inbox();
   const steady_clock::time_point now = steady_clock::now();
   if (connection == nullptr && now >= next_connect) connect();
-  if (connection != nullptr) send_what_can_be_sent();
+  for (Lane* lane : {&jobs, &notices}) {
+    if (connection != nullptr) send_what_can_be_sent(*lane);
+  }
   if (connection != nullptr) take_events();
-  give_up_late(steady_clock::now());
-  // Asked after the confirms have been taken: when they were the last ones, nothing else would wake us.
-  const bool more = connection != nullptr && may_send();
+  bool more = false;
+  for (Lane* lane : {&jobs, &notices}) {
+    if (connection != nullptr && lane->renew) renew_channel(*lane);
+    give_up_late(*lane, steady_clock::now());
+    // Asked after the confirms have been taken: when they were the last ones, nothing else would wake us.
+    more = more || (connection != nullptr && may_send(*lane));
+  }
   {
     std::lock_guard lock(mutex);
-    if (stopping && inbox.empty() && refused.empty() && waiting.empty() && in_flight.empty()) return false;
+    if (stopping) {
+      if (!stop_at) stop_at = now + settings.patience;
+      const bool idle = inbox.empty() && refused.empty() && jobs.empty() && notices.empty();
+      if (idle || now >= *stop_at) return false;
+    }
     if (more || !inbox.empty() || !refused.empty()) return true;
   }
   if (connection != nullptr && connection->has_buffered_input()) return true;
@@ -133,10 +145,21 @@ std::optional<Milliseconds> Publisher::State::longest_wait() const {
     return std::max(Milliseconds(0), std::chrono::ceil<Milliseconds>(time - steady_clock::now()));
   };
   if (connection == nullptr) longest = std::min(longest, until(next_connect));
-  if (next_send != steady_clock::time_point()) longest = std::min(longest, until(next_send));
-  if (!waiting.empty()) longest = std::min(longest, until(waiting.front().deadline));
-  if (!in_flight.empty()) longest = std::min(longest, std::max(Milliseconds(50), until(in_flight.front().deadline)));
+  if (stop_at) longest = std::min(longest, until(*stop_at));
+  for (const Lane* lane : {&jobs, &notices}) {
+    if (lane->next_send != steady_clock::time_point()) longest = std::min(longest, until(lane->next_send));
+    if (lane->renew) longest = std::min(longest, Milliseconds(20));
+    if (!lane->waiting.empty()) longest = std::min(longest, Milliseconds(100));
+    if (lane->open > 0) {
+      longest = std::min(longest, std::max(Milliseconds(50), until(lane->in_flight.begin()->second.deadline)));
+    }
+  }
   return longest;
+}
+
+Lane* Publisher::State::lane_of(ChannelNumber channel) {
+  if (channel == jobs.channel) return &jobs;
+  return channel == notices.channel ? &notices : nullptr;
 }
 
 void Publisher::State::take_inbox() {
@@ -149,7 +172,10 @@ void Publisher::State::take_inbox() {
     turned_away.swap(refused);
     closing = stopping;
   }
-  for (Letter& entry : arrived) waiting.push_back(std::move(entry));
+  for (Letter& entry : arrived) {
+    Lane& lane = entry.publication.to.kind == Destination::Kind::kNotices ? notices : jobs;
+    lane.waiting.push_back(std::move(entry));
+  }
   for (Letter& entry : turned_away) {
     entry.publication.done(closing ? Error{ErrorCode::kUnavailable, "the broker is closed"}
                                    : Error{ErrorCode::kOverloaded, "too many messages wait for the server to confirm"});
@@ -166,12 +192,18 @@ void Publisher::State::connect() {
   lose(opened.error());
 }
 
+Status Publisher::State::open_lane(Lane& lane) {
+  lane.last_tag = 0;
+  lane.next_send = {};
+  if (Status status = connection->open_channel(lane.channel); !status) return status;
+  return connection->confirm_select(lane.channel);
+}
+
 Status Publisher::State::set_up() {
-  declared.forget();
-  first_tag = 1;
-  next_send = {};
-  if (Status status = connection->open_channel(kPublishing); !status) return status;
-  if (Status status = connection->confirm_select(kPublishing); !status) return status;
+  declared.reconnected();
+  for (Lane* lane : {&jobs, &notices}) {
+    if (Status status = open_lane(*lane); !status) return status;
+  }
   if (Status status = declared.foundation(*connection); !status) return status;
   backoff.reset();
   set_trouble("", false);
@@ -184,40 +216,65 @@ void Publisher::State::lose(const Error& error) {
   connection.reset();
   next_connect = steady_clock::now() + backoff.next();
   set_trouble(error.message, false);
-  std::uint64_t again = 0;
-  while (!in_flight.empty()) {
-    Letter entry = std::move(in_flight.back());
-    in_flight.pop_back();
-    if (entry.completed) continue;
-    ++again;
-    entry.uncertain = true;
-    waiting.push_front(std::move(entry));
+  for (Lane* lane : {&jobs, &notices}) {
+    lane->renew = false;
+    resend(*lane, take_back(*lane));
   }
-  std::lock_guard lock(mutex);
-  stats.resent += again;
+}
+
+// The answer to these is lost.
+void Publisher::State::resend(Lane& lane, std::vector<Letter> letters) {
+  {
+    std::lock_guard lock(mutex);
+    stats.resent += letters.size();
+  }
+  for (auto letter = letters.rbegin(); letter != letters.rend(); ++letter) {
+    letter->uncertain = true;
+    lane.waiting.push_front(std::move(*letter));
+  }
+}
+
+// What was in flight and somebody waits for, in the order in which it was sent.
+std::vector<Letter> Publisher::State::take_back(Lane& lane) {
+  std::vector<Letter> back;
+  for (auto& [tag, letter] : lane.in_flight) {
+    if (!letter.completed) back.push_back(std::move(letter));
+  }
+  lane.in_flight.clear();
+  lane.open = 0;
+  lane.last_tag = 0;
+  return back;
 }
 
 // The server has closed the channel, because of one of the messages in flight; nobody knows which. They are sent again
 // one by one, so that only the culprit is refused.
-void Publisher::State::reopen_channel(const Error& error) {
-  const bool alone = std::count_if(in_flight.begin(), in_flight.end(), [](const Letter& e) { return !e.completed; }) == 1;
-  while (!in_flight.empty()) {
-    Letter entry = std::move(in_flight.back());
-    in_flight.pop_back();
-    if (entry.completed) continue;
-    entry.tries += 1;
-    entry.uncertain = !alone;
-    if ((alone && entry.tries > 1) || entry.tries > kMostTries) {
-      complete(entry, error);
+void Publisher::State::reopen_channel(Lane& lane, const Error& error) {
+  std::vector<Letter> again = take_back(lane);
+  for (auto letter = again.rbegin(); letter != again.rend(); ++letter) {
+    letter->closures += 1;
+    letter->uncertain = letter->uncertain || again.size() > 1;
+    if ((again.size() == 1 && letter->closures > 1) || letter->closures > kMostClosures) {
+      complete(*letter, error);
     } else {
-      waiting.push_front(std::move(entry));
+      lane.waiting.push_front(std::move(*letter));
     }
   }
   declared.forget();
-  first_tag = 1;
-  Status status = connection->open_channel(kPublishing);
-  if (status) status = connection->confirm_select(kPublishing);
+  Status status = open_lane(lane);
   if (status) status = declared.foundation(*connection);
+  if (!status) lose(status.error());
+}
+
+// A channel that has met a queue between two leaders remembers the dead one and refuses everything for that queue from
+// then on (RabbitMQ 3.10, as long as the node is away); a new one finds the new leader.
+void Publisher::State::renew_channel(Lane& lane) {
+  const steady_clock::time_point now = steady_clock::now();
+  if (lane.open > 0 && now - lane.renew_since < kDrain) return;
+  lane.renew = false;
+  lane.renewed = now;
+  resend(lane, take_back(lane));
+  Status status = connection->close_channel(lane.channel);
+  if (status) status = open_lane(lane);
   if (!status) lose(status.error());
 }
 

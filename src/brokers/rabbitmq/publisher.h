@@ -1,10 +1,10 @@
 // Publisher: the one thread that publishes. Everything is mandatory, persistent and confirmed; publishes are pipelined
 // up to a window, and one confirm frame completes many callers.
 //
-// What a message needs (queues, hops) is declared when it is first needed. When the connection is lost, it is made again
-// with growing, jittered pauses; what was not confirmed is sent again under the same id. Nothing waits for ever: after
-// `patience` a message that cannot be sent or is not confirmed completes with kOverloaded (the server is blocked or the
-// queue is full: nothing was written) or kUnavailable (it may have been).
+// What a message needs (queues, hops) is declared when it is first needed. When the connection is lost, it is made
+// again with growing, jittered pauses; what was not confirmed is sent again under the same id. Nothing waits for ever:
+// after `patience` a message that cannot be sent or is not confirmed completes with kOverloaded (the server is blocked
+// or the queue is full: nothing was written) or kUnavailable (it may have been).
 //
 // Safe to call from any thread. Completions run on the publisher's thread.
 
@@ -34,9 +34,9 @@ struct Destination {
     kExchange,  // An exchange and a key; nothing is declared.
   };
   Kind kind = Kind::kReady;
-  std::string name = {};     // The bide queue, the AMQP queue or the exchange.
-  std::string key = {};      // kExchange only.
-  Milliseconds delay{0};     // kReady only. Counted from the moment of the call.
+  std::string name = {};  // The bide queue, the AMQP queue or the exchange.
+  std::string key = {};   // kExchange only.
+  Milliseconds delay{0};  // kReady only. Counted from the moment of the call.
 };
 
 struct Publication {
@@ -50,7 +50,7 @@ class Publisher {
  public:
   struct Stats {
     std::uint64_t confirmed = 0;
-    std::uint64_t resent = 0;      // After a lost connection: possible duplicates.
+    std::uint64_t resent = 0;  // After a lost connection: possible duplicates.
     std::uint64_t connections = 0;
   };
 

@@ -16,9 +16,11 @@ using std::chrono::steady_clock;
 // Confirms are looked at after so many publishes, so that neither side waits for the other.
 constexpr int kBurst = 64;
 constexpr Milliseconds kNotNow{100};
+constexpr Milliseconds kRenewalPause{500};
+constexpr Milliseconds kLookForLate{100};
 
-// A delay of which a little went by while its job waited here is kept as it was given: another delay would need queues of
-// its own. So much lateness is borne for that.
+// A delay of which a little went by while its job waited here is kept as it was given: another delay would need queues
+// of its own. So much lateness is borne for that.
 Milliseconds bearable(Milliseconds delay) { return std::clamp(delay / 100, Milliseconds(20), Milliseconds(1000)); }
 
 bool is_final(ErrorCode code) {
@@ -27,21 +29,21 @@ bool is_final(ErrorCode code) {
 
 }  // namespace
 
-bool Publisher::State::may_send() const {
-  if (waiting.empty() || in_flight.size() >= settings.window) return false;
-  if (waiting.front().tries > 0 && !in_flight.empty()) return false;  // A suspect goes alone.
-  if (!in_flight.empty() && in_flight.back().tries > 0) return false;
-  if (steady_clock::now() < next_send) return false;
+bool Publisher::State::may_send(const Lane& lane) const {
+  if (lane.renew || lane.waiting.empty() || lane.open >= settings.window) return false;
+  if (lane.waiting.front().closures > 0 && lane.open > 0) return false;  // A suspect goes alone.
+  if (lane.open == 1 && lane.in_flight.rbegin()->second.closures > 0) return false;
+  if (steady_clock::now() < lane.next_send) return false;
   std::lock_guard lock(mutex);
   return !blocked;
 }
 
 // Not more than a burst: then the confirms are looked at.
-void Publisher::State::send_what_can_be_sent() {
-  for (int burst = 0; burst < kBurst && may_send(); ++burst) {
-    Letter entry = std::move(waiting.front());
-    waiting.pop_front();
-    if (!send(std::move(entry))) return;
+void Publisher::State::send_what_can_be_sent(Lane& lane) {
+  for (int burst = 0; burst < kBurst && may_send(lane); ++burst) {
+    Letter entry = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
+    if (!send(lane, std::move(entry))) return;
   }
 }
 
@@ -60,15 +62,25 @@ Status Publisher::State::prepare(Letter& entry, Route& route) {
       if (Status status = declared.dead(*connection, to.name); !status) return status;
       route = {"", names.dead(to.name), {}};
       return {};
-    case Destination::Kind::kNotices: route = {names.notices(), "", {}}; return {};
-    case Destination::Kind::kQueue: route = {"", to.name, {}}; return {};
-    case Destination::Kind::kExchange: route = {to.name, to.key, {}}; return {};
+    case Destination::Kind::kNotices:
+      // Not before: jobs would have to wait for the answer, too.
+      if (entry.made_again) {
+        if (Status status = declared.foundation(*connection); !status) return status;
+      }
+      route = {names.notices(), "", {}};
+      return {};
+    case Destination::Kind::kQueue:
+      route = {"", to.name, {}};
+      return {};
+    case Destination::Kind::kExchange:
+      route = {to.name, to.key, {}};
+      return {};
   }
   return {};
 }
 
 // False when the connection was lost over it.
-bool Publisher::State::send(Letter entry) {
+bool Publisher::State::send(Lane& lane, Letter entry) {
   Route route;
   if (Status status = prepare(entry, route); !status) {
     const bool alive = connection->alive();
@@ -77,27 +89,32 @@ bool Publisher::State::send(Letter entry) {
       complete(entry, status);
       return true;
     }
-    waiting.push_front(std::move(entry));
+    lane.waiting.push_front(std::move(entry));
     if (!alive) {
       lose(status.error());
     } else {
-      next_send = steady_clock::now() + kNotNow;
+      lane.next_send = steady_clock::now() + kNotNow;
       set_trouble(status.error().message, false);
     }
     return false;
   }
-  if (next_send != steady_clock::time_point()) {
-    next_send = {};
+  if (lane.next_send != steady_clock::time_point()) {
+    lane.next_send = {};
     set_trouble("", false);
   }
   FieldTable& headers = entry.publication.message.headers;
   const bool with_path = !route.cc.empty();
   if (with_path) headers.emplace_back("CC", std::move(route.cc));
-  const Status status = connection->publish(kPublishing, route.exchange, route.key, entry.publication.message, true);
+  const Status status = connection->publish(lane.channel, route.exchange, route.key, entry.publication.message, true);
   if (with_path) headers.pop_back();
+  if (!status && connection->alive()) {
+    complete(entry, status);
+    return true;
+  }
   entry.sent = true;
   entry.returned = false;
-  in_flight.push_back(std::move(entry));
+  lane.in_flight.emplace_hint(lane.in_flight.end(), ++lane.last_tag, std::move(entry));
+  lane.open += 1;
   if (!status) lose(status.error());
   return status.has_value();
 }
@@ -108,16 +125,16 @@ void Publisher::State::take_events() {
     if (!event) return lose(event.error());
     if (!event->has_value()) return;
     if (const Confirm* confirm = std::get_if<Confirm>(&**event)) {
-      take_confirm(*confirm);
+      if (Lane* const lane = lane_of(confirm->channel)) take_confirm(*lane, *confirm);
     } else if (ReturnedMessage* returned = std::get_if<ReturnedMessage>(&**event)) {
-      take_return(std::move(*returned));
+      if (Lane* const lane = lane_of(returned->channel)) take_return(*lane, std::move(*returned));
     } else if (const Blocked* block = std::get_if<Blocked>(&**event)) {
       set_trouble("the server takes no messages: " + block->reason, true);
     } else if (std::holds_alternative<Unblocked>(**event)) {
       set_trouble("", false);
     } else if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&**event)) {
-      if (closed->channel == kPublishing) {
-        reopen_channel(closed->error);
+      if (Lane* const lane = lane_of(closed->channel)) {
+        reopen_channel(*lane, closed->error);
       } else {
         declared.forget();
       }
@@ -125,42 +142,42 @@ void Publisher::State::take_events() {
   }
 }
 
-void Publisher::State::take_confirm(const Confirm& confirm) {
-  if (confirm.tag < first_tag) return;
-  const std::size_t index = static_cast<std::size_t>(confirm.tag - first_tag);
-  if (index >= in_flight.size()) return;
-  for (std::size_t i = confirm.multiple ? 0 : index; i <= index; ++i) {
-    if (in_flight[i].over) continue;
-    in_flight[i].over = true;
-    if (!in_flight[i].completed) settle(in_flight[i], confirm.accepted);
-  }
-  while (!in_flight.empty() && in_flight.front().over) {
-    in_flight.pop_front();
-    ++first_tag;
+void Publisher::State::take_confirm(Lane& lane, const Confirm& confirm) {
+  auto entry = confirm.multiple ? lane.in_flight.begin() : lane.in_flight.find(confirm.tag);
+  while (entry != lane.in_flight.end() && entry->first <= confirm.tag) {
+    Letter letter = std::move(entry->second);
+    entry = lane.in_flight.erase(entry);
+    if (letter.completed) continue;  // Given up before.
+    lane.open -= 1;
+    settle(lane, letter, confirm.accepted);
   }
 }
 
-void Publisher::State::settle(Letter& entry, bool accepted) {
+void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
   if (entry.returned) {
-    if (entry.tries == 0) {
+    if (!std::exchange(entry.made_again, true)) {
       // Somebody has removed the queue. It is made again, once.
       declared.forget();
-      Letter again = std::move(entry);
-      again.tries = 1;
-      again.over = false;
-      entry.completed = entry.over = true;
-      waiting.push_front(std::move(again));
+      lane.waiting.push_front(std::move(entry));
       return;
     }
-    return complete(entry, Error{ErrorCode::kUnavailable,
-                                 "no queue took the message, the server said: " + entry.return_text});
+    return complete(entry,
+                    Error{ErrorCode::kUnavailable, "no queue took the message, the server said: " + entry.return_text});
   }
   if (accepted) return complete(entry, Status());
+  // Full, or only between two leaders: tried once more, on a channel that does not remember.
+  const steady_clock::time_point now = steady_clock::now();
+  if (!entry.refused_once && (lane.renew || now - lane.renewed > kRenewalPause)) {
+    if (!std::exchange(lane.renew, true)) lane.renew_since = now;
+    entry.refused_once = true;
+    lane.waiting.push_front(std::move(entry));
+    return;
+  }
   complete(entry, Error{ErrorCode::kOverloaded, "the server refused the message: the queue is full or not available"});
 }
 
-void Publisher::State::take_return(ReturnedMessage returned) {
-  for (Letter& entry : in_flight) {
+void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
+  for (auto& [tag, entry] : lane.in_flight) {
     if (entry.completed || entry.returned) continue;
     if (entry.publication.message.message_id != returned.message.message_id) continue;
     entry.returned = true;
@@ -186,7 +203,8 @@ void Publisher::State::complete(Letter& entry, Status status) {
   if (done) done(std::move(status));
 }
 
-void Publisher::State::give_up_late(steady_clock::time_point now) {
+void Publisher::State::give_up_late(Lane& lane, steady_clock::time_point now) {
+  if (lane.waiting.empty() && lane.open == 0) return;
   bool is_blocked = false;
   bool closing = false;
   std::string reason;
@@ -197,19 +215,37 @@ void Publisher::State::give_up_late(steady_clock::time_point now) {
     closing = stopping;
   }
   if (reason.empty()) reason = "the server does not confirm";
-  // The oldest are at the front, so the late ones are as well.
-  while (!waiting.empty() && (waiting.front().deadline <= now || (closing && connection == nullptr))) {
-    Letter entry = std::move(waiting.front());
-    waiting.pop_front();
-    const bool certainly_not_written = is_blocked && !entry.sent;
-    complete(entry, Error{certainly_not_written ? ErrorCode::kOverloaded : ErrorCode::kUnavailable, reason});
+  const bool hopeless = closing && connection == nullptr;
+  // Now and then, because patient ones stand between them.
+  if (hopeless || now >= lane.next_look) {
+    lane.next_look = now + kLookForLate;
+    std::vector<Letter> late;
+    std::erase_if(lane.waiting, [&](Letter& entry) {
+      if (entry.deadline > now && !hopeless) return false;
+      late.push_back(std::move(entry));
+      return true;
+    });
+    for (Letter& entry : late) {
+      const bool certainly_not_written = is_blocked && !entry.sent;
+      complete(entry, Error{certainly_not_written ? ErrorCode::kOverloaded : ErrorCode::kUnavailable, reason});
+    }
   }
-  for (Letter& entry : in_flight) {
-    if (entry.completed) continue;
+  for (auto& [tag, entry] : lane.in_flight) {
+    if (lane.open == 0) break;
+    if (entry.completed || entry.deadline == steady_clock::time_point::max()) continue;
     if (entry.deadline > now) break;
-    // Its place is kept: the confirm may still come, and others are counted from it.
+    // It stays, so that a late confirm is known to be its.
     complete(entry, Error{ErrorCode::kUnavailable, reason});
+    lane.open -= 1;
   }
+  // A queue that never confirms must not use up the room of the others: another channel forgets about those.
+  if (lane.in_flight.size() - lane.open >= settings.window && !std::exchange(lane.renew, true)) lane.renew_since = now;
+}
+
+void Publisher::State::give_up_all(Lane& lane) {
+  for (Letter& entry : take_back(lane)) lane.waiting.push_back(std::move(entry));
+  for (Letter& entry : lane.waiting) complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
+  lane.waiting.clear();
 }
 
 void Publisher::State::set_trouble(std::string text, bool is_blocked) {
@@ -230,7 +266,7 @@ void Publisher::State::announce(const std::string& queue) {
     std::lock_guard lock(mutex);
     entries += 1;
   }
-  waiting.push_front(std::move(entry));
+  notices.waiting.push_front(std::move(entry));
 }
 
 }  // namespace bide::brokers::rabbitmq

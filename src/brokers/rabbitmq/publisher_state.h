@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,18 +30,38 @@ struct Letter {
   std::chrono::steady_clock::time_point submitted;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::size_t bytes = 0;
-  int tries = 0;         // Sent and not confirmed because the channel was closed, or returned.
+  int closures = 0;        // So often the server has closed the channel while it was under way.
   bool sent = false;       // At least once.
   bool uncertain = false;  // Sent, and the answer was lost: it may have been written.
   bool returned = false;
-  bool completed = false;  // The caller has been told.
-  bool over = false;       // The server has answered to its tag.
+  bool made_again = false;    // What it needs, after it was returned.
+  bool refused_once = false;  // By basic.nack.
+  bool completed = false;     // The caller has been told.
   std::string return_text = {};
 };
 
+// What goes out on one channel, and waits for nothing but that channel's confirms.
+struct Lane {
+  explicit Lane(ChannelNumber number) : channel(number) {}
+
+  const ChannelNumber channel;
+  std::deque<Letter> waiting;  // Not sent, or to be sent again.
+  // Sent, by their tags. One that is never confirmed must not hold up the others, so they leave in any order.
+  std::map<std::uint64_t, Letter> in_flight;
+  std::uint64_t last_tag = 0;
+  std::size_t open = 0;  // In flight, and somebody waits for it.
+  bool renew = false;    // The channel, as soon as nothing is open.
+  std::chrono::steady_clock::time_point renew_since = {};
+  std::chrono::steady_clock::time_point renewed = {};
+  std::chrono::steady_clock::time_point next_send = {};  // After a declaration that was refused for now.
+
+  std::chrono::steady_clock::time_point next_look = {};  // For those that have waited too long.
+
+  bool empty() const { return waiting.empty() && open == 0; }
+};
+
 struct Publisher::State {
-  static constexpr ChannelNumber kPublishing = 1;
-  static constexpr ChannelNumber kDeclaring = 2;
+  static constexpr ChannelNumber kDeclaring = 1;
 
   explicit State(const Settings& given)
       : settings(given),
@@ -57,10 +78,11 @@ struct Publisher::State {
   Backoff backoff;
   std::size_t next_host = 0;
   std::chrono::steady_clock::time_point next_connect = {};
-  std::chrono::steady_clock::time_point next_send = {};  // After a declaration that was refused for now.
-  std::deque<Letter> waiting;    // Not sent, or to be sent again.
-  std::deque<Letter> in_flight;  // Sent, in the order of their tags.
-  std::uint64_t first_tag = 1;  // Of in_flight.front().
+  // Notices have a channel and a window of their own: the stream may have no leader for a long time after the death of
+  // a node, and jobs must not wait for it.
+  Lane jobs{2};
+  Lane notices{3};
+  std::optional<std::chrono::steady_clock::time_point> stop_at;  // Then whatever is under way is given up.
 
   mutable std::mutex mutex;  // Guards everything below.
   std::vector<Letter> inbox;
@@ -68,8 +90,8 @@ struct Publisher::State {
   std::size_t entries = 0;  // Everywhere.
   std::size_t bytes = 0;
   bool stopping = false;
-  std::string trouble;      // Empty: sending. Otherwise why not.
-  bool blocked = false;     // The trouble is that the server takes nothing now.
+  std::string trouble;   // Empty: sending. Otherwise why not.
+  bool blocked = false;  // The trouble is that the server takes nothing now.
   Stats stats;
 
   std::thread thread;
@@ -80,20 +102,26 @@ struct Publisher::State {
   void connect();
   Status set_up();
   void lose(const Error& error);
-  void reopen_channel(const Error& error);
-  bool may_send() const;
-  void send_what_can_be_sent();
+  Status open_lane(Lane& lane);
+  void reopen_channel(Lane& lane, const Error& error);
+  std::vector<Letter> take_back(Lane& lane);
+  void resend(Lane& lane, std::vector<Letter> letters);
+  void renew_channel(Lane& lane);
+  bool may_send(const Lane& lane) const;
+  void send_what_can_be_sent(Lane& lane);
   Status prepare(Letter& entry, Route& route);
-  bool send(Letter entry);
+  bool send(Lane& lane, Letter entry);
   void take_events();
-  void take_confirm(const Confirm& confirm);
-  void take_return(ReturnedMessage returned);
-  void settle(Letter& entry, bool accepted);
+  void take_confirm(Lane& lane, const Confirm& confirm);
+  void take_return(Lane& lane, ReturnedMessage returned);
+  void settle(Lane& lane, Letter& entry, bool accepted);
   void complete(Letter& entry, Status status);
-  void give_up_late(std::chrono::steady_clock::time_point now);
+  void give_up_late(Lane& lane, std::chrono::steady_clock::time_point now);
+  void give_up_all(Lane& lane);
   void set_trouble(std::string text, bool is_blocked);
   void announce(const std::string& queue);
   std::optional<Milliseconds> longest_wait() const;
+  Lane* lane_of(ChannelNumber channel);
 };
 
 }  // namespace bide::brokers::rabbitmq

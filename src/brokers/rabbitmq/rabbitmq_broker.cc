@@ -1,15 +1,14 @@
 #include "brokers/rabbitmq/rabbitmq_broker.h"
 
-#include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "brokers/rabbitmq/consumer.h"
 #include "brokers/rabbitmq/dead_set.h"
+#include "brokers/rabbitmq/desk.h"
+#include "brokers/rabbitmq/lost_set.h"
 #include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher.h"
 #include "brokers/rabbitmq/stamps.h"
@@ -26,50 +25,6 @@ namespace {
 constexpr std::string_view kNoIndex =
     "RabbitMQ keeps no index of the jobs that wait in its queues: they can be counted, but not found or listed";
 constexpr std::string_view kNoNotices = "switched off by cancel=no in the URL";
-
-// Runs one thing after another on a thread of its own, which starts with the first.
-class Desk {
- public:
-  // False when it is closed: the task will not run.
-  bool post(std::function<void()> task) {
-    std::lock_guard lock(mutex_);
-    if (closed_) return false;
-    tasks_.push_back(std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-    arrived_.notify_one();
-    return true;
-  }
-
-  // What was posted is still done.
-  void close() {
-    {
-      std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
-    arrived_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      arrived_.wait(lock, [this] { return closed_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      const std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;  // Guards everything below.
-  std::condition_variable arrived_;
-  std::deque<std::function<void()>> tasks_;
-  bool closed_ = false;
-  std::thread thread_;
-};
 
 Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
 
@@ -95,15 +50,20 @@ struct RabbitmqBroker::Parts {
         names(given.prefix),
         publisher(std::move(publishes)),
         consumer(settings, *publisher, stamps,
-                 [this](const std::string& queue) { desk.post([this, queue] { (void)dead.bring_back(queue); }); }),
-        dead(settings, *publisher, stamps) {}
+                 [this](const std::string& queue) { desk.post([this, queue] { (void)lost.bring_back(queue); }); }),
+        visits(settings, stamps),
+        dead(settings, visits, *publisher, stamps),
+        lost(settings, visits, *publisher) {}
 
   const Settings settings;
   const Names names;
   Stamps stamps;
   std::unique_ptr<Publisher> publisher;
   Consumer consumer;
-  DeadSet dead;  // Of the desk's thread.
+  // Of the desk's thread.
+  Visits visits;
+  DeadSet dead;
+  LostSet lost;
 
   std::mutex mutex;  // Guards everything below.
   core::JobIdSource ids;
@@ -171,8 +131,7 @@ struct RabbitmqBroker::Parts {
 Result<std::unique_ptr<RabbitmqBroker>> RabbitmqBroker::open(const Settings& settings) {
   Result<std::unique_ptr<Publisher>> publisher = Publisher::open(settings);
   if (!publisher) return publisher.error();
-  return std::unique_ptr<RabbitmqBroker>(
-      new RabbitmqBroker(std::make_unique<Parts>(settings, std::move(*publisher))));
+  return std::unique_ptr<RabbitmqBroker>(new RabbitmqBroker(std::make_unique<Parts>(settings, std::move(*publisher))));
 }
 
 RabbitmqBroker::RabbitmqBroker(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -261,8 +220,8 @@ Capabilities RabbitmqBroker::capabilities() const {
   can.lasting_leases = false;
   can.audit = false;
   can.why_not =
-      "RabbitMQ keeps no index of the jobs that wait, does not confirm acknowledgements, and passes messages on without "
-      "asking; see docs/rabbitmq.md";
+      "RabbitMQ keeps no index of the jobs that wait, does not confirm acknowledgements, and passes messages on "
+      "without asking; see docs/rabbitmq.md";
   return can;
 }
 
@@ -272,9 +231,9 @@ void RabbitmqBroker::queues(Completion<std::vector<QueueInfo>> done) {
     if (!names) return done(names.error());
     std::vector<QueueInfo> infos;
     for (const std::string& name : *names) {
-      const Result<QueueCounts> ready = parts->dead.look_at(parts->names.queue(name));
+      const Result<QueueCounts> ready = parts->visits.look_at(parts->names.queue(name));
       if (!ready) return done(ready.error());
-      const Result<QueueCounts> buried = parts->dead.look_at(parts->names.dead(name));
+      const Result<QueueCounts> buried = parts->visits.look_at(parts->names.dead(name));
       if (!buried) return done(buried.error());
       QueueInfo info;
       info.name = name;
@@ -307,9 +266,8 @@ void RabbitmqBroker::list(JobFilter filter, std::string cursor, std::size_t limi
   }
   if (limit == 0) return done(Error{ErrorCode::kInvalidArgument, "limit: at least 1"});
   if (!filter.queue.empty()) {
-    const bool posted = parts->desk.post([parts, filter, cursor, limit, done] {
-      done(parts->dead.list({filter.queue}, filter, cursor, limit));
-    });
+    const bool posted = parts->desk.post(
+        [parts, filter, cursor, limit, done] { done(parts->dead.list({filter.queue}, filter, cursor, limit)); });
     if (!posted) done(closed());
     return;
   }
@@ -410,7 +368,7 @@ void RabbitmqBroker::purge(std::string queue, Completion<std::uint64_t> done) {
   const auto purge_ready = [parts, queue, done](const Status& announced) {
     if (!announced) return done(announced.error());
     const bool posted = parts->desk.post([parts, queue, done] {
-      const Result<std::uint32_t> purged = parts->dead.purge(parts->names.queue(queue));
+      const Result<std::uint32_t> purged = parts->visits.purge(parts->names.queue(queue));
       if (!purged) return done(purged.error());
       done(std::uint64_t{*purged});
     });

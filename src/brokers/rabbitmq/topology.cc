@@ -55,7 +55,8 @@ void Topology::add(const Topology& other) {
     if (!has_name(queues, queue.name)) queues.push_back(queue);
   }
   for (const BindingSpec& binding : other.bindings) {
-    if (std::none_of(bindings.begin(), bindings.end(), [&](const BindingSpec& known) { return same(known, binding); })) {
+    if (std::none_of(bindings.begin(), bindings.end(),
+                     [&](const BindingSpec& known) { return same(known, binding); })) {
       bindings.push_back(binding);
     }
   }
@@ -88,10 +89,10 @@ Topology ready_queue(const Settings& settings, std::string_view name) {
     queue.arguments.push_back({"x-max-length", static_cast<std::int64_t>(settings.max_length)});
     queue.arguments.push_back({"x-overflow", "reject-publish"});
   }
+  // What reaches the delivery limit, or cannot be put anywhere else, is seen, not dropped.
+  queue.arguments.push_back({"x-dead-letter-exchange", names.lost()});
   if (quorum(settings)) {
     queue.arguments.push_back({"x-delivery-limit", std::int64_t{settings.delivery_limit}});
-    // What reaches that limit is seen, not dropped.
-    queue.arguments.push_back({"x-dead-letter-exchange", names.lost()});
     if (settings.max_length > 0) queue.arguments.push_back({"x-dead-letter-strategy", "at-least-once"});
   }
   const std::string own_name = queue.name;
@@ -130,7 +131,8 @@ Topology delay_lap(const Settings& settings, int number) {
   const Names names(settings.prefix);
   const bool last = number == 1;
   const std::string next = last ? names.delay_exchange(settings.delay.top()) : names.lap(number - 1);
-  return {{delay_exchange(settings, names.lap(number), "fanout"), delay_exchange(settings, next, last ? "direct" : "fanout")},
+  return {{delay_exchange(settings, names.lap(number), "fanout"),
+           delay_exchange(settings, next, last ? "direct" : "fanout")},
           {waiting_queue(settings, names.lap(number), kDelayLap, next)},
           {{names.lap(number), names.lap(number), "", false}}};
 }

@@ -36,10 +36,10 @@ struct QueueSpec {
 };
 
 struct BindingSpec {
-  std::string source = {};       // An exchange.
+  std::string source = {};  // An exchange.
   std::string destination = {};
   std::string key = {};
-  bool to_exchange = false;      // The destination is an exchange, not a queue.
+  bool to_exchange = false;  // The destination is an exchange, not a queue.
 };
 
 struct Topology {
@@ -63,9 +63,7 @@ class Names {
   std::string lost() const { return prefix_ + ".lost"; }
   std::string notices() const { return prefix_ + ".notices"; }
   std::string delay_exchange(int level) const { return prefix_ + ".delay." + std::to_string(level); }
-  std::string delay_queue(int level, int digit) const {
-    return delay_exchange(level) + "." + std::to_string(digit);
-  }
+  std::string delay_queue(int level, int digit) const { return delay_exchange(level) + "." + std::to_string(digit); }
   std::string lap(int number) const { return prefix_ + ".lap." + std::to_string(number); }
 
  private:
@@ -91,7 +89,7 @@ Topology for_path(const Settings& settings, const DelayPath& path);
 struct Route {
   std::string exchange = {};  // Empty: the default exchange.
   std::string key = {};
-  FieldList cc = {};          // Empty: no CC header.
+  FieldList cc = {};  // Empty: no CC header.
 };
 Route route_of(const Names& names, const DelayPath& path, const std::string& destination);
 

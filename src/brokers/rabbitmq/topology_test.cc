@@ -142,10 +142,28 @@ TEST(Topology, ReadyQueuesAreBoundedAndRefuseWhatIsTooMuch) {
   EXPECT_EQ(topology.bindings[0].key, "bide.queue.images");
 }
 
+TEST(Topology, NothingIsDeclaredThatRabbitmq4Refuses) {
+  for (const QueueType type : {QueueType::kQuorum, QueueType::kClassic}) {
+    Settings settings;
+    settings.queue_type = type;
+    Topology all = foundation(settings);
+    all.add(ready_queue(settings, "a"));
+    all.add(dead_queue(settings, "a"));
+    all.add(for_path(settings, delay_path(settings.delay, Limits::kDelay)));
+    for (const QueueSpec& spec : all.queues) {
+      for (const char* refused : {"x-queue-mode", "x-ha-policy", "x-queue-master-locator", "x-max-in-memory-length",
+                                  "x-max-in-memory-bytes", "x-expires"}) {
+        EXPECT_EQ(argument(spec.arguments, refused), nullptr) << spec.name;
+      }
+    }
+  }
+}
+
 TEST(Topology, ClassicQueuesGetOnlyWhatTheyUnderstand) {
   Settings settings;
   settings.queue_type = QueueType::kClassic;
-  for (const Topology& topology : {ready_queue(settings, "a"), dead_queue(settings, "a"), delay_hop(settings, {1, 1, 1})}) {
+  for (const Topology& topology :
+       {ready_queue(settings, "a"), dead_queue(settings, "a"), delay_hop(settings, {1, 1, 1})}) {
     for (const QueueSpec& spec : topology.queues) {
       EXPECT_EQ(*argument(spec.arguments, "x-queue-type"), Field("classic"));
       EXPECT_EQ(argument(spec.arguments, "x-delivery-limit"), nullptr);

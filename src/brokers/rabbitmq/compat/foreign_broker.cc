@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "brokers/rabbitmq/compat/async_worker.h"
-#include "brokers/rabbitmq/compat/desk.h"
 #include "brokers/rabbitmq/compat/foreign_consumer.h"
 #include "brokers/rabbitmq/compat/foreign_dead.h"
 #include "brokers/rabbitmq/compat/foreign_topology.h"
 #include "brokers/rabbitmq/compat/sneakers.h"
+#include "brokers/rabbitmq/desk.h"
 #include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher.h"
 #include "core/job_ids.h"

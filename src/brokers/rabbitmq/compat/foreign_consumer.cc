@@ -203,7 +203,8 @@ void ForeignConsumer::State::step() {
 
 void ForeignConsumer::State::connect() {
   topology.forget();
-  Result<std::unique_ptr<Connection>> opened = Connection::open(settings, "compat consumer", next_host++);
+  Result<std::unique_ptr<Connection>> opened =
+      Connection::open(settings, "compat consumer", next_host++, ConnectionUse::kReading);
   if (!opened) return lose(opened.error());
   connection = std::move(*opened);
   backoff.reset();

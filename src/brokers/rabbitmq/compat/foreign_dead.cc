@@ -81,7 +81,8 @@ ForeignDead::ForeignDead(const Settings& settings, const Dialect& dialect, Sende
     : settings_(settings), dialect_(dialect), sender_(std::move(sender)) {}
 
 Status ForeignDead::visit(const std::string& queue, const Visitor& visitor) {
-  Result<std::unique_ptr<Connection>> connection = Connection::open(settings_, "compat visitor");
+  Result<std::unique_ptr<Connection>> connection =
+      Connection::open(settings_, "compat visitor", 0, ConnectionUse::kReading);
   if (!connection) return connection.error();
   if (Status opened = (*connection)->open_channel(kVisiting); !opened) return opened;
   std::map<JobId, std::uint32_t> same;
@@ -179,7 +180,8 @@ Result<std::vector<Status>> ForeignDead::remove(const std::vector<std::string>& 
 }
 
 Result<QueueCounts> ForeignDead::count(const std::string& amqp_queue) {
-  Result<std::unique_ptr<Connection>> connection = Connection::open(settings_, "compat visitor");
+  Result<std::unique_ptr<Connection>> connection =
+      Connection::open(settings_, "compat visitor", 0, ConnectionUse::kReading);
   if (!connection) return connection.error();
   if (Status opened = (*connection)->open_channel(kVisiting); !opened) return opened.error();
   Result<QueueCounts> counts = (*connection)->look_at_queue(kVisiting, amqp_queue);
@@ -188,7 +190,8 @@ Result<QueueCounts> ForeignDead::count(const std::string& amqp_queue) {
 }
 
 Result<std::uint32_t> ForeignDead::purge(const std::string& amqp_queue) {
-  Result<std::unique_ptr<Connection>> connection = Connection::open(settings_, "compat visitor");
+  Result<std::unique_ptr<Connection>> connection =
+      Connection::open(settings_, "compat visitor", 0, ConnectionUse::kReading);
   if (!connection) return connection.error();
   if (Status opened = (*connection)->open_channel(kVisiting); !opened) return opened.error();
   return (*connection)->purge_queue(kVisiting, amqp_queue);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "brokers/rabbitmq/compat/foreign_state.h"
+#include "brokers/rabbitmq/job_message.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -12,6 +13,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr int kMostPrefetch = 65535;
+// What RabbitMQ 4 allows unless told otherwise. Only quorum queues count, and they count what was given back, too.
+constexpr std::uint32_t kMostDeliveries = 20;
 constexpr Milliseconds kTryAgain{1000};
 
 }  // namespace
@@ -166,8 +169,17 @@ void ForeignConsumer::State::take_delivery(Delivery delivery) {
     leave(parcel, Ending::kGiveBack);
     return;
   }
+  const std::uint32_t deliveries = delivery_count(delivery.message);
   Result<ForeignJob> job = dialect.receive(delivery.message, delivery.key, source->queue);
-  if (!job) return put_aside(std::move(parcel), std::move(delivery.message), delivery.key, job.error().message);
+  if (!job) {
+    return put_aside(std::move(parcel), dialect.send_unreadable(std::move(delivery.message), delivery.key,
+                                                                source->queue, job.error().message));
+  }
+  if (deliveries >= kMostDeliveries) {
+    const Dead poison{DeadReason::kPoison, Fault::kCrashed,
+                      "delivered " + std::to_string(deliveries) + " times without an outcome"};
+    return put_aside(std::move(parcel), dialect.bury(*job, poison, now()));
+  }
   parcel.job = std::move(*job);
   if (source->buffer.empty()) {
     // After a pause it has no claim to what it did not ask for.
@@ -179,15 +191,11 @@ void ForeignConsumer::State::take_delivery(Delivery delivery) {
 }
 
 // Nobody can run it: to the dead, confirmed, then acknowledged. Tried until it works or the server takes it back.
-void ForeignConsumer::State::put_aside(Parcel parcel, AmqpMessage message, const std::string& key,
-                                       const std::string& why) {
+void ForeignConsumer::State::put_aside(Parcel parcel, Send send) {
   if (!valid(parcel) || connection == nullptr) return;
-  Send send = dialect.send_unreadable(message, key, parcel.source->queue, why);
   if (send.message.message_id.empty()) send.message.message_id = new_id().to_string();
-  const auto again = [this, parcel, message, key, why] {
-    after(kTryAgain, [this, parcel, message, key, why] { put_aside(parcel, message, key, why); });
-  };
-  Result<Publication> publication = topology.prepare(*connection, std::move(send));
+  const auto again = [this, parcel, send] { after(kTryAgain, [this, parcel, send] { put_aside(parcel, send); }); };
+  Result<Publication> publication = topology.prepare(*connection, send);
   if (!publication) return again();
   ++replacing;
   std::vector<Publication> one;

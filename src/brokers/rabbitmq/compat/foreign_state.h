@@ -164,7 +164,7 @@ struct ForeignConsumer::State : std::enable_shared_from_this<ForeignConsumer::St
   void close_when_empty(const std::shared_ptr<Source>& source);
   void lose_channel(const std::shared_ptr<Source>& source);
   void take_delivery(Delivery delivery);
-  void put_aside(Parcel parcel, AmqpMessage message, const std::string& key, const std::string& why);
+  void put_aside(Parcel parcel, Send send);
   void choose();
   void grant(Parcel parcel);
   bool valid(const Parcel& parcel) const { return parcel.source->open && parcel.serial == parcel.source->serial; }

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace bide::brokers::rabbitmq::compat {
+namespace bide::brokers::rabbitmq {
 
 class Desk {
  public:
@@ -56,4 +56,4 @@ class Desk {
   std::thread thread_;
 };
 
-}  // namespace bide::brokers::rabbitmq::compat
+}  // namespace bide::brokers::rabbitmq

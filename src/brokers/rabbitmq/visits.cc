@@ -1,0 +1,165 @@
+#include "brokers/rabbitmq/visits.h"
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "platform/local_socket.h"
+
+namespace bide::brokers::rabbitmq {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr ChannelNumber kAsking = 1;
+constexpr std::string_view kMarkerHeader = "bide-marker";
+// So that a marker whose writer has died goes away by itself.
+constexpr const char* kMarkerLife = "60000";
+constexpr Milliseconds kGivingBack{2000};
+constexpr std::uint32_t kAcksAtOnce = 16;
+constexpr Milliseconds kKnockAgain{20};
+
+}  // namespace
+
+Visits::Visit::~Visit() {
+  Connection* const connection = owner_.connection_.get();
+  if (connection == nullptr || !connection->alive()) return;
+  if (removed_ > 0) (void)pause();
+  (void)connection->close_channel(channel_);
+  // The server gives back in its own time; whoever comes next must find everything.
+  const steady_clock::time_point deadline = steady_clock::now() + kGivingBack;
+  while (connection->alive() && steady_clock::now() < deadline) {
+    const Result<QueueCounts> counts = connection->look_at_queue(kAsking, queue_);
+    owner_.left_over_ = removed_ > 0 && counts && counts->messages > shown_ - removed_;
+    if (!counts || counts->messages >= shown_ - removed_) break;
+    platform::wait_ready({}, Milliseconds(2));
+  }
+  (void)connection->delete_queue(kAsking, lock_, false, false);
+  if (!connection->alive()) owner_.connection_.reset();
+}
+
+Status Visits::Visit::remove(std::uint64_t tag) {
+  if (owner_.connection_ == nullptr) return Error{ErrorCode::kUnavailable, "the connection is lost"};
+  if (Status sent = owner_.connection_->ack(channel_, tag, false); !sent) return sent;
+  ++removed_;
+  if (removed_ % kAcksAtOnce != 0) return {};
+  return pause();
+}
+
+// The server passes only so many acknowledgements on at once, and forgets the others when the channel is closed.
+Status Visits::Visit::pause() {
+  const Result<QueueCounts> counts = owner_.connection_->look_at_queue(channel_, queue_);
+  if (!counts) return counts.error();
+  platform::wait_ready({}, Milliseconds(2));
+  return {};
+}
+
+Status Visits::connect() {
+  // It may have been idle for so long that the server has given it up.
+  if (connection_ != nullptr) {
+    while (true) {
+      const Result<std::optional<Event>> event = connection_->next_event();
+      if (!event) connection_.reset();
+      if (!event || !event->has_value()) break;
+    }
+  }
+  if (connection_ != nullptr) return {};
+  // Without heartbeats: nobody would keep them while nobody looks.
+  Settings settings = settings_;
+  settings.heartbeat = Milliseconds(0);
+  Result<std::unique_ptr<Connection>> opened = Connection::open(settings, "inspector", 0, ConnectionUse::kReading);
+  if (!opened) return opened.error();
+  connection_ = std::move(*opened);
+  last_channel_ = kAsking;
+  return connection_->open_channel(kAsking);
+}
+
+Result<QueueCounts> Visits::look_at(const std::string& queue) {
+  if (Status connected = connect(); !connected) return connected.error();
+  Result<QueueCounts> counts = connection_->look_at_queue(kAsking, queue);
+  if (counts) return counts;
+  if (counts.error().code != ErrorCode::kNotFound) {
+    connection_.reset();
+    return counts;
+  }
+  if (Status opened = connection_->open_channel(kAsking); !opened) {
+    connection_.reset();
+    return opened.error();
+  }
+  return QueueCounts{};
+}
+
+Result<std::uint32_t> Visits::purge(const std::string& queue) {
+  if (Status connected = connect(); !connected) return connected.error();
+  Result<std::uint32_t> purged = connection_->purge_queue(kAsking, queue);
+  if (!purged) connection_.reset();
+  return purged;
+}
+
+Status Visits::lock(const std::string& name) {
+  const steady_clock::time_point deadline = steady_clock::now() + settings_.patience;
+  while (true) {
+    const Result<std::string> locked = connection_->declare_private_queue(kAsking, name);
+    if (locked) return {};
+    if (!connection_->alive() || locked.error().code != ErrorCode::kBusy) return locked.error();
+    if (Status again = connection_->open_channel(kAsking); !again) return again;
+    if (steady_clock::now() > deadline) {
+      return Error{ErrorCode::kBusy, name + " is locked: somebody else is looking; try again"};
+    }
+    platform::wait_ready({}, kKnockAgain);
+  }
+}
+
+Result<std::unique_ptr<Visits::Visit>> Visits::visit(const std::string& name, const std::string& lock_name,
+                                                     const Visitor& visitor) {
+  if (Status connected = connect(); !connected) return connected.error();
+  const auto fail = [&](Error error) -> Result<std::unique_ptr<Visit>> {
+    connection_.reset();
+    return error;
+  };
+  if (const auto there = connection_->look_at_queue(kAsking, name); !there) {
+    if (there.error().code != ErrorCode::kNotFound) return fail(there.error());
+    if (Status again = connection_->open_channel(kAsking); !again) return fail(again.error());
+    return std::unique_ptr<Visit>();
+  }
+  if (Status locked = lock(lock_name); !locked) return fail(locked.error());
+  const ChannelNumber channel = ++last_channel_ > 1000 ? last_channel_ = kAsking + 1 : last_channel_;
+  if (Status opened = connection_->open_channel(channel); !opened) return fail(opened.error());
+  auto visit = std::make_unique<Visit>(*this, name, lock_name, channel);
+  ConsumeOptions options;
+  options.queue = name;
+  options.tag = "bide-visit";
+  if (Status consuming = connection_->consume(channel, options); !consuming) return fail(consuming.error());
+  AmqpMessage marker;
+  marker.message_id = "marker-" + std::to_string(stamps_.next());
+  marker.expiration = kMarkerLife;
+  marker.headers = {{std::string(kMarkerHeader), marker.message_id}};
+  if (Status sent = connection_->publish(channel, "", name, marker, true); !sent) return fail(sent.error());
+
+  steady_clock::time_point deadline = steady_clock::now() + settings_.patience;
+  while (steady_clock::now() < deadline) {
+    Result<std::optional<Event>> event = connection_->next_event();
+    if (!event) return fail(event.error());
+    if (!event->has_value()) {
+      std::array<platform::Readiness, 1> ready = {platform::Readiness{connection_->descriptor(), true, false}};
+      platform::wait_ready(ready, Milliseconds(100));
+      continue;
+    }
+    if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&**event)) return fail(closed->error);
+    Delivery* delivery = std::get_if<Delivery>(&**event);
+    if (delivery == nullptr || delivery->channel != channel) continue;
+    deadline = steady_clock::now() + settings_.patience;
+    if (const Field* mark = find_field(delivery->message.headers, kMarkerHeader)) {
+      if (mark->text() == nullptr || *mark->text() != marker.message_id) continue;  // Somebody else's.
+      if (Status gone = connection_->ack(channel, delivery->tag, false); !gone) return fail(gone.error());
+      return visit;
+    }
+    visit->shown_ += 1;
+    visitor(delivery->tag, std::move(delivery->message));
+  }
+  return fail({ErrorCode::kUnavailable, "the server does not show what is in " + name});
+}
+
+}  // namespace bide::brokers::rabbitmq

@@ -1,0 +1,123 @@
+#include "brokers/remote/api_caller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/random.h"
+#include "wire/problem.h"
+
+namespace bide::brokers::remote {
+
+namespace {
+
+using http_client::HttpAnswer;
+using http_client::HttpFailure;
+
+constexpr Milliseconds kConnectWithin{5'000};
+constexpr Milliseconds kAnswerWithin{30'000};
+constexpr std::size_t kAnswerBytes = 256 * 1024 * 1024;
+constexpr int kUnderWay = 256;  // Long polls are among them.
+
+// Set on the threads that run completions: which caller they belong to.
+thread_local const ApiCaller* own_thread_of = nullptr;
+
+class OwnThread {
+ public:
+  explicit OwnThread(const ApiCaller* caller) : before_(std::exchange(own_thread_of, caller)) {}
+  ~OwnThread() { own_thread_of = before_; }
+
+ private:
+  const ApiCaller* before_;
+};
+
+Milliseconds backoff(int tries) {
+  thread_local platform::SystemRandom random;
+  const std::int64_t longest = std::int64_t{50} << std::min(tries, 5);  // Up to 1.6 s.
+  return Milliseconds(longest / 2 + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(longest / 2)));
+}
+
+}  // namespace
+
+struct ApiCaller::Pending {
+  ApiCall call;
+  Answered answered;
+  Clock::time_point since;
+  int tries = 0;
+};
+
+ApiCaller::ApiCaller(RemoteSettings settings) : settings_(std::move(settings)) {
+  http_client::HttpClientOptions options;
+  options.max_per_host = kUnderWay;
+  options.max_idle = 16;
+  options.certificate_file = settings_.ca;
+  http_ = std::make_unique<http_client::HttpClient>(std::move(options));
+}
+
+void ApiCaller::close() {
+  if (closing_.exchange(true)) return;
+  alarms_.stop();
+  http_.reset();
+}
+
+bool ApiCaller::is_own_thread() const { return own_thread_of == this; }
+
+void ApiCaller::call(ApiCall call, Answered answered) {
+  send(std::make_shared<Pending>(Pending{std::move(call), std::move(answered), Clock::now()}));
+}
+
+void ApiCaller::send(const std::shared_ptr<Pending>& pending) {
+  if (closing_) {
+    const OwnThread own(this);
+    return pending->answered(Error{ErrorCode::kUnavailable, "the connection to " + settings_.place() + " is closed"});
+  }
+  const ApiCall& call = pending->call;
+  http_client::HttpRequest request;
+  request.method = call.method;
+  request.url = settings_.base + call.path;
+  request.body = call.body;
+  request.unix_socket = settings_.unix_socket;
+  request.once = !call.repeatable;
+  request.connect_within = std::min(kConnectWithin, std::max(settings_.patience, Milliseconds(100)));
+  request.answer_within = kAnswerWithin + call.wait;
+  request.answer_limit = kAnswerBytes;
+  if (!settings_.token.empty()) request.fields.emplace_back("Authorization", "Bearer " + settings_.token);
+  if (!call.body.empty()) request.fields.emplace_back("Content-Type", "application/json");
+  http_->send(std::move(request), [this, pending](HttpAnswer answer) {
+    const OwnThread own(this);
+    take(pending, std::move(answer));
+  });
+}
+
+void ApiCaller::take(const std::shared_ptr<Pending>& pending, HttpAnswer answer) {
+  if (answer.ok()) return pending->answered(std::move(answer.body));
+  if (answer.failure == HttpFailure::kNone) {
+    const wire::Problem problem = wire::read_problem(answer.body, answer.status);
+    Error error = wire::error_of(problem);
+    // The server is on its way down or up and did nothing; a gateway does not know.
+    const bool gateway = answer.status == 502 || answer.status == 504;
+    if (answer.status != 503 && !gateway) return pending->answered(std::move(error));
+    return again_or_fail(pending, !gateway || pending->call.repeatable, problem.retry_after, std::move(error));
+  }
+  const std::string text = "cannot reach " + settings_.place() + ": " + answer.error;
+  switch (answer.failure) {
+    case HttpFailure::kInvalid:
+      return pending->answered(Error{ErrorCode::kInvalidArgument, answer.error});
+    case HttpFailure::kTls:
+      return pending->answered(Error{ErrorCode::kUnavailable, text});
+    case HttpFailure::kTooLarge:
+      return pending->answered(Error{ErrorCode::kIoError, answer.error});
+    default:
+      return again_or_fail(pending, !answer.sent || pending->call.repeatable, Milliseconds(0),
+                           Error{ErrorCode::kUnavailable, text});
+  }
+}
+
+void ApiCaller::again_or_fail(const std::shared_ptr<Pending>& pending, bool harmless, Milliseconds at_least,
+                              Error error) {
+  const Milliseconds wait = std::max(backoff(pending->tries++), at_least);
+  const bool in_time = Clock::now() + wait < pending->since + settings_.patience;
+  if (closing_ || !harmless || !in_time || !pending->call.patient) return pending->answered(std::move(error));
+  alarms_.after(wait, [this, pending] { send(pending); });
+}
+
+}  // namespace bide::brokers::remote

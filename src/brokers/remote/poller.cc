@@ -1,0 +1,234 @@
+#include "brokers/remote/poller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wire/lease_json.h"
+
+namespace bide::brokers::remote {
+
+namespace {
+
+constexpr Milliseconds kWait{30'000};     // Of one poll.
+constexpr Milliseconds kFarewell{1'000};  // For the server to know that a subscription has ended.
+constexpr Milliseconds kLongestBackoff{2'000};
+
+}  // namespace
+
+Poller::Poller(std::string name, SubscribeOptions options, LeaseSink sink, Owner owner)
+    : name_(std::move(name)),
+      options_(std::move(options)),
+      sink_(std::move(sink)),
+      owner_(std::move(owner)),
+      credit_(std::max(options_.credit, 0)) {}
+
+void Poller::set_credit(int credit) {
+  {
+    std::unique_lock lock(mutex_);
+    credit_ = std::max(credit, 0);
+    // A poll that asks for more than is wanted now is called back.
+    if (claimed_ > 0 && claimed_ + static_cast<int>(held_.size()) > credit_ && leaving_ == 0) leave(lock);
+  }
+  pump();
+}
+
+void Poller::end() {
+  {
+    std::unique_lock lock(mutex_);
+    ended_ = true;
+    leave(lock);
+  }
+  const std::lock_guard delivered(delivering_);
+  if (owner_.caller->is_own_thread()) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kFarewell, [this] { return claimed_ == 0 && leaving_ == 0 && giving_back_ == 0; });
+}
+
+void Poller::abandon() {
+  const std::lock_guard delivered(delivering_);
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+}
+
+// Sent without the lock, which is given back held.
+void Poller::leave(std::unique_lock<std::mutex>& lock) {
+  leaving_ += 1;
+  lock.unlock();
+  owner_.caller->call(
+      {.method = "POST", .path = "/v1/leases/leave", .body = wire::leave_request_json(name_), .patient = false},
+      [self = shared_from_this()](Result<std::string>) {
+        {
+          const std::lock_guard relock(self->mutex_);
+          self->leaving_ -= 1;
+          self->changed_.notify_all();
+        }
+        self->pump();
+      });
+  lock.lock();
+}
+
+void Poller::pump() {
+  int max = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || waiting_ || claimed_ > 0 || leaving_ > 0) return;
+    max = std::min(credit_ - static_cast<int>(held_.size()), wire::kMostLeases);
+    if (max <= 0) return;
+    claimed_ = max;
+  }
+  poll(max);
+}
+
+void Poller::poll(int max) {
+  wire::LeaseRequest request;
+  request.queues = options_.queues;
+  request.max = max;
+  request.wait = kWait;
+  request.lease = std::clamp(options_.lease, wire::kShortestLease, wire::kLongestLease);
+  request.worker = options_.worker;
+  request.poller = name_;
+  const std::int64_t sent_ms = now_ms();
+  // Sent by the caller at most once: a second one might take leases while those of the first are on their way.
+  owner_.caller->call(
+      {.method = "POST",
+       .path = "/v1/leases",
+       .body = wire::lease_request_json(request),
+       .patient = false,
+       .wait = kWait},
+      [self = shared_from_this(), sent_ms](Result<std::string> answer) { self->take(sent_ms, std::move(answer)); });
+}
+
+void Poller::take(std::int64_t sent_ms, Result<std::string> answer) {
+  Milliseconds held{0};
+  Result<std::vector<Lease>> leases =
+      answer ? wire::read_leases(*answer, &held) : Result<std::vector<Lease>>(answer.error());
+  if (!leases) {
+    Milliseconds wait{0};
+    {
+      const std::lock_guard lock(mutex_);
+      claimed_ = 0;
+      changed_.notify_all();
+      if (ended_) return;
+      waiting_ = true;
+      wait = std::min(Milliseconds(50) * (1 << std::min(failures_++, 6)), kLongestBackoff);
+    }
+    owner_.caller->alarms().after(wait, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      {
+        const std::lock_guard lock(self->mutex_);
+        self->waiting_ = false;
+      }
+      self->pump();
+    });
+    return;
+  }
+  // What the request took beyond what the server held it, it was on its way, there and back. Nobody knows how much of
+  // it back; all of it is the safe guess.
+  const Milliseconds travelled(std::max<std::int64_t>(now_ms() - sent_ms - held.count(), 0));
+  for (Lease& lease : *leases) lease.age += travelled;
+  if (!leases->empty()) deliver(std::move(*leases));
+  {
+    const std::lock_guard lock(mutex_);
+    claimed_ = 0;
+    failures_ = 0;
+    changed_.notify_all();
+  }
+  pump();
+}
+
+void Poller::deliver(std::vector<Lease> leases) {
+  const std::lock_guard delivering(delivering_);
+  {
+    std::unique_lock lock(mutex_);
+    if (ended_) {
+      std::vector<LeaseRef> unwanted;
+      for (const Lease& lease : leases) unwanted.push_back({lease.job.id, lease.token});
+      giving_back_ += 1;
+      lock.unlock();
+      owner_.give_back(std::move(unwanted), [self = shared_from_this()] {
+        const std::lock_guard relock(self->mutex_);
+        self->giving_back_ -= 1;
+        self->changed_.notify_all();
+      });
+      return;
+    }
+    const std::int64_t now = now_ms();
+    for (const Lease& lease : leases) {
+      const std::int64_t begun = now - lease.age.count();
+      const std::int64_t limit = begun + lease.job.time_limit.count();
+      held_[lease.job.id] = {lease.token, std::min(begun + options_.lease.count(), limit), limit};
+    }
+    set_alarm(lock);
+  }
+  owner_.arrived(shared_from_this(), leases);
+  sink_(std::move(leases));
+}
+
+void Poller::released(const LeaseRef& lease) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(lease.id);
+    if (found == held_.end() || found->second.token != lease.token) return;
+    held_.erase(found);
+  }
+  pump();
+}
+
+void Poller::extended(const LeaseRef& lease, std::int64_t at_ms) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(lease.id);
+  if (found == held_.end() || found->second.token != lease.token) return;
+  found->second.until_ms =
+      std::max(found->second.until_ms, std::min(at_ms + options_.lease.count(), found->second.limit_ms));
+}
+
+void Poller::look_again() {
+  {
+    const std::lock_guard lock(mutex_);
+    expire();
+  }
+  pump();
+}
+
+bool Poller::is_over() {
+  const std::lock_guard lock(mutex_);
+  expire();
+  return ended_ && held_.empty();
+}
+
+std::vector<LeaseRef> Poller::held() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LeaseRef> leases;
+  for (const auto& [id, held] : held_) leases.push_back({id, held.token});
+  return leases;
+}
+
+void Poller::expire() {
+  const std::int64_t now = now_ms();
+  std::erase_if(held_, [now](const auto& entry) { return entry.second.until_ms <= now; });
+}
+
+// One alarm at a time, for the lease that ends first.
+void Poller::set_alarm(std::unique_lock<std::mutex>& lock) {
+  if (alarm_set_ || held_.empty() || ended_) return;
+  std::int64_t first = held_.begin()->second.until_ms;
+  for (const auto& [id, held] : held_) first = std::min(first, held.until_ms);
+  alarm_set_ = true;
+  const Milliseconds wait(std::max<std::int64_t>(first - now_ms(), 1));
+  lock.unlock();
+  owner_.caller->alarms().after(wait, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    {
+      std::unique_lock relock(self->mutex_);
+      self->alarm_set_ = false;
+      self->expire();
+      self->set_alarm(relock);
+    }
+    self->pump();
+  });
+  lock.lock();
+}
+
+}  // namespace bide::brokers::remote

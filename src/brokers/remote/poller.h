@@ -1,0 +1,91 @@
+// Poller: one subscription at a server: a loop of long polls, each for as many leases as there is credit. It counts the
+// leases that are out, and notices when one has run out though nobody settled it.
+
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bide/broker.h"
+#include "brokers/remote/api_caller.h"
+#include "platform/clock.h"
+
+namespace bide::brokers::remote {
+
+class Poller : public std::enable_shared_from_this<Poller> {
+ public:
+  struct Owner {
+    std::shared_ptr<ApiCaller> caller = nullptr;
+    const platform::Clock* clock = nullptr;
+    // Leases that have arrived: from now on released() and extended() are to be told.
+    std::function<void(const std::shared_ptr<Poller>&, const std::vector<Lease>&)> arrived;
+    // Leases that nobody wants any more are given back; then `done`.
+    std::function<void(std::vector<LeaseRef>, std::function<void()> done)> give_back;
+  };
+
+  Poller(std::string name, SubscribeOptions options, LeaseSink sink, Owner owner);
+
+  void start() { pump(); }
+  void set_credit(int credit);
+  // No lease arrives afterwards. Waits for the server to know it, for a moment, unless on a thread of the caller.
+  void end();
+  // The same without a word to anybody.
+  void abandon();
+
+  // The lease has ended, by a settlement or because it was lost.
+  void released(const LeaseRef& lease);
+  // It was kept alive by a request that was sent at that time.
+  void extended(const LeaseRef& lease, std::int64_t at_ms);
+  // Leases that ran out give their credit back.
+  void look_again();
+
+  // Of leases that are neither settled nor lost.
+  std::vector<LeaseRef> held() const;
+  // It has ended and nothing of it is out.
+  bool is_over();
+  bool outlives_process() const { return options_.outlives_process; }
+
+ private:
+  struct Held {
+    std::uint64_t token = 0;
+    std::int64_t until_ms = 0;  // By elapsed time.
+    std::int64_t limit_ms = 0;
+  };
+
+  std::int64_t now_ms() const { return owner_.clock->now().elapsed_us / 1000; }
+  void pump();
+  void poll(int max);
+  void take(std::int64_t sent_ms, Result<std::string> answer);
+  void deliver(std::vector<Lease> leases);
+  void leave(std::unique_lock<std::mutex>& lock);
+  void set_alarm(std::unique_lock<std::mutex>& lock);
+  void expire();  // With the lock held.
+
+  const std::string name_;
+  const SubscribeOptions options_;
+  const LeaseSink sink_;
+  const Owner owner_;
+
+  // Held while the sink runs, so that the end of the subscription can wait for it. The sink itself may end it.
+  std::recursive_mutex delivering_;
+
+  mutable std::mutex mutex_;  // Guards everything below.
+  std::condition_variable changed_;
+  int credit_ = 0;
+  int claimed_ = 0;  // By the poll that waits at the server; 0: there is none.
+  int leaving_ = 0;
+  int giving_back_ = 0;
+  bool ended_ = false;
+  bool waiting_ = false;  // For the next try after a failure.
+  bool alarm_set_ = false;
+  int failures_ = 0;
+  std::unordered_map<JobId, Held> held_;
+};
+
+}  // namespace bide::brokers::remote

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <utility>
+
+#include "brokers/remote/remote_broker.h"
+#include "wire/change_json.h"
+#include "wire/filter_query.h"
+#include "wire/info_json.h"
+
+namespace bide::brokers::remote {
+
+namespace {
+
+constexpr Milliseconds kWatch{30'000};
+
+// From the completion of the seam to that of a call.
+template <class T, class Read>
+Answered reading(Completion<T> done, Read read) {
+  return [done = std::move(done), read = std::move(read)](Result<std::string> answer) {
+    if (!answer) return done(answer.error());
+    done(read(*answer));
+  };
+}
+
+Answered confirming(Completion<void> done) {
+  return [done = std::move(done)](Result<std::string> answer) { done(answer ? Status() : Status(answer.error())); };
+}
+
+std::string job_path(const JobId& id) { return "/v1/jobs/" + id.to_string(); }
+std::string queue_path(const std::string& queue) { return "/v1/queues/" + wire::percent_encoded(queue); }
+
+}  // namespace
+
+void RemoteBroker::queues(Completion<std::vector<QueueInfo>> done) {
+  caller_->call({.path = "/v1/queues"}, reading(std::move(done), wire::read_queues));
+}
+
+void RemoteBroker::find(JobId id, Completion<JobInfo> done) {
+  caller_->call({.path = job_path(id)}, reading(std::move(done), wire::read_job_info));
+}
+
+void RemoteBroker::list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
+  if (limit == 0) return done(Error{ErrorCode::kInvalidArgument, "limit is 0; at least 1 is allowed"});
+  const wire::ListRequest request{std::move(filter), std::move(cursor), std::min(limit, wire::kLongestPage)};
+  caller_->call({.path = "/v1/jobs?" + wire::list_query(request)}, reading(std::move(done), wire::read_job_page));
+}
+
+void RemoteBroker::explain(JobId id, Completion<Explanation> done) {
+  caller_->call({.path = job_path(id) + "/explain"}, reading(std::move(done), wire::read_explanation));
+}
+
+void RemoteBroker::audit(Completion<AuditReport> done) {
+  caller_->call({.path = "/v1/audit"}, reading(std::move(done), wire::read_audit));
+}
+
+void RemoteBroker::watch(JobId id, Completion<JobInfo> done) {
+  caller_->call({.path = job_path(id) + "?wait=30s", .wait = kWatch},
+                [this, id, done = std::move(done)](Result<std::string> answer) mutable {
+                  if (!answer) return done(answer.error());
+                  Result<JobInfo> info = wire::read_job_info(*answer);
+                  const bool over = !info || info->state == JobState::kDone || info->state == JobState::kDead;
+                  if (over) return done(std::move(info));
+                  watch(id, std::move(done));
+                });
+}
+
+void RemoteBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+  if (ids.empty()) return done(std::vector<Status>());
+  caller_->call({.method = "POST", .path = "/v1/jobs/cancel", .body = wire::ids_json(ids), .repeatable = false},
+                reading(std::move(done), wire::read_id_results));
+}
+
+void RemoteBroker::reschedule(JobId id, Time due, Completion<void> done) {
+  caller_->call({.method = "PATCH", .path = job_path(id), .body = wire::reschedule_json(due)},
+                confirming(std::move(done)));
+}
+
+void RemoteBroker::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {
+  if (ids.empty()) return done(std::vector<Status>());
+  caller_->call(
+      {.method = "POST", .path = "/v1/dead/replay", .body = wire::replay_json(ids, options), .repeatable = false},
+      reading(std::move(done), wire::read_id_results));
+}
+
+void RemoteBroker::pause(std::string queue, bool paused, Completion<void> done) {
+  caller_->call({.method = "POST", .path = queue_path(queue) + (paused ? "/pause" : "/resume")},
+                confirming(std::move(done)));
+}
+
+void RemoteBroker::purge(std::string queue, Completion<std::uint64_t> done) {
+  caller_->call({.method = "POST", .path = queue_path(queue) + "/purge", .repeatable = false},
+                reading(std::move(done), [](std::string_view body) { return wire::read_count(body, "removed"); }));
+}
+
+}  // namespace bide::brokers::remote

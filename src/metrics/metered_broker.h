@@ -1,0 +1,49 @@
+// MeteredBroker: a broker that counts what goes through it. What others do with the same broker, past this process, is
+// not seen here; the gauges of queues are of everybody's jobs.
+
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bide/broker.h"
+#include "metrics/metrics.h"
+#include "metrics/running_attempts.h"
+#include "platform/clock.h"
+
+namespace bide::metrics {
+
+// Of a job whose lease was given before this process began.
+inline constexpr std::string_view kUnknownQueue = "(unknown)";
+
+class MeteredBroker : public Broker {
+ public:
+  MeteredBroker(std::shared_ptr<Broker> broker, std::shared_ptr<Metrics> metrics,
+                platform::Clock& clock = platform::real_clock());
+
+  void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
+  Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
+  void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
+  void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  Pressure pressure() const override { return broker_->pressure(); }
+  Capabilities capabilities() const override { return broker_->capabilities(); }
+
+ private:
+  // Apart from the broker, because its completions may still run when this one is gone.
+  struct Books {
+    Books(std::shared_ptr<Metrics> kept, platform::Clock& read) : metrics(std::move(kept)), clock(read) {}
+
+    const std::shared_ptr<Metrics> metrics;
+    platform::Clock& clock;
+    RunningAttempts running;
+
+    void begin(const std::vector<Lease>& leases);
+  };
+
+  const std::shared_ptr<Broker> broker_;
+  const std::shared_ptr<Books> books_;
+};
+
+}  // namespace bide::metrics

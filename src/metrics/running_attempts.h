@@ -1,0 +1,57 @@
+// RunningAttempts: the attempts that are under way, so that a settlement, which names a job by its id only, can be
+// counted for its queue and timed. It remembers no more than allowed, and forgets what must be over by now: a worker
+// that died settles nothing.
+//
+// Safe to use from any thread.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "bide/job_id.h"
+#include "bide/lease.h"
+#include "metrics/metrics.h"
+
+namespace bide::metrics {
+
+class RunningAttempts {
+ public:
+  explicit RunningAttempts(std::size_t most = 1u << 18) : most_of_shard_(most / kParts + 1) {}
+
+  struct Attempt {
+    std::uint64_t token = 0;
+    std::int64_t started_us = 0;  // Elapsed time.
+    std::int64_t over_us = 0;     // It cannot be running any more then.
+    Metrics::QueueCounters* queue = nullptr;
+  };
+
+  // Takes the place of an earlier attempt of the job. When there are too many already, it is not remembered.
+  void add(const JobId& id, const Attempt& attempt);
+  // Nothing when it is not known, or is another attempt by now.
+  std::optional<Attempt> take(const LeaseRef& lease);
+  std::size_t size() const;
+
+ private:
+  static constexpr std::size_t kParts = 16;  // As many as four bits can say.
+  struct Part {
+    mutable std::mutex mutex;  // Guards everything below.
+    std::unordered_map<JobId, Attempt> attempts;
+    std::size_t sweep_at = 256;
+  };
+
+  // Ids that users make may differ in a few bits only: spread them.
+  Part& part_of(const JobId& id) {
+    const std::uint64_t hash = std::hash<JobId>()(id);
+    return parts_[((hash ^ hash >> 32) * 0x9e3779b97f4a7c15) >> 60];
+  }
+
+  const std::size_t most_of_shard_;
+  std::array<Part, kParts> parts_;
+};
+
+}  // namespace bide::metrics

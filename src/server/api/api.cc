@@ -1,0 +1,146 @@
+#include "server/api/api.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "core/did_you_mean.h"
+#include "core/duration.h"
+#include "core/quote.h"
+#include "server/api/api_state.h"
+#include "server/api/openapi.h"
+
+namespace bide::server {
+
+ApiState::ApiState(ApiOptions given)
+    : options(std::move(given)),
+      broker(*options.broker),
+      inspector(options.inspector),
+      events(std::make_shared<EventHub>(inspector, [this] { poke(); })),
+      leases(std::make_shared<LeaseDesk>(broker, LeaseDeskOptions{.poke = [this] { poke(); }})),
+      watches(inspector == nullptr ? nullptr : std::make_shared<WatchDesk>(*inspector, [this] { poke(); })) {
+  std::lock_guard lock(alarm_mutex_);
+  alarm_ = std::make_unique<Alarm>([this](Moment now) {
+    std::optional<Moment> next = leases->tick(now);
+    const auto not_later = [&next](std::optional<Moment> other) {
+      if (other) next = next ? std::min(*next, *other) : *other;
+    };
+    if (watches) not_later(watches->tick(now));
+    not_later(events->tick(now));
+    return next;
+  });
+}
+
+ApiState::~ApiState() { stop(); }
+
+void ApiState::poke() {
+  std::lock_guard lock(alarm_mutex_);
+  if (alarm_) alarm_->poke();
+}
+
+void ApiState::stop() {
+  std::unique_ptr<Alarm> alarm;
+  {
+    std::lock_guard lock(alarm_mutex_);
+    alarm = std::move(alarm_);
+  }
+  alarm.reset();
+  leases->stop();
+  if (watches) watches->stop();
+  events->stop();
+}
+
+Time ApiState::now() const {
+  if (options.now) return options.now();
+  return std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now());
+}
+
+std::uint64_t ApiState::random() {
+  std::lock_guard lock(random_mutex_);
+  return random_.next();
+}
+
+wire::Problem ApiState::problem_of(const Error& error, std::uint64_t jobs) {
+  wire::Problem problem = wire::problem_of(error);
+  if (error.code == ErrorCode::kOverloaded || error.code == ErrorCode::kDiskFull ||
+      error.code == ErrorCode::kUnavailable) {
+    problem.retry_after = broker.pressure().retry_after;
+  }
+  if (error.code == ErrorCode::kOverloaded) {
+    problem.retry_after =
+        std::max(problem.retry_after, drain_rate.time_to_drain(jobs, std::chrono::steady_clock::now()));
+  }
+  if (problem.status == 503) problem.retry_after = std::max(problem.retry_after, Milliseconds(1000));
+  return problem;
+}
+
+std::optional<JobId> captured_id(const Request& request, Reply& reply) {
+  const auto found = request.captured.find("id");
+  const auto id = JobId::parse(found == request.captured.end() ? std::string_view() : std::string_view(found->second));
+  if (id) return *id;
+  refuse(reply, wire::make_problem("not_found", "there is no such job: " + id.error().message));
+  return std::nullopt;
+}
+
+bool has_inspector(const State& state, Reply& reply) {
+  if (state->inspector != nullptr) return true;
+  refuse(reply, wire::make_problem("unsupported", "this broker cannot look around"));
+  return false;
+}
+
+bool knows_parameters(const Request& request, Reply& reply, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : request.query) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::vector<std::string_view> words(known);
+    refuse(reply,
+           wire::make_problem("unknown_parameter",
+                              "unknown parameter " + core::quoted(name) + core::did_you_mean(name, words), name));
+    return false;
+  }
+  return true;
+}
+
+std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply) {
+  const auto found = request.query.find("wait");
+  if (found == request.query.end()) return Milliseconds(0);
+  const auto wait = core::parse_duration(found->second);
+  if (wait && *wait <= wire::kLongestWait) return *wait;
+  refuse(reply, wire::make_problem("invalid_parameter",
+                                   wait ? "wait: at most " + core::format_duration(wire::kLongestWait) + " is allowed"
+                                        : "wait: " + wait.error().message,
+                                   "wait"));
+  return std::nullopt;
+}
+
+bool is_json_request(const Request& request, Reply& reply) {
+  const std::string_view type = request.field("content-type");
+  const std::string_view essence = type.substr(0, type.find_first_of("; "));
+  if (essence.empty() || essence == "application/json" || essence.ends_with("+json")) return true;
+  refuse(reply, wire::make_problem("unsupported_media_type",
+                                   "the content type " + core::quoted(type) +
+                                       " is not understood here; send application/json (curl --json does)"));
+  return false;
+}
+
+Api::Api(ApiOptions options) : state_(std::make_shared<ApiState>(std::move(options))) {}
+
+Api::~Api() { stop(); }
+
+void Api::stop() { state_->stop(); }
+
+Routes Api::routes(Routes others) const {
+  Routes routes;
+  add_enqueue_route(state_, routes);
+  add_job_routes(state_, routes);
+  add_lease_routes(state_, routes);
+  add_settle_route(state_, routes);
+  add_queue_routes(state_, routes);
+  add_dead_routes(state_, routes);
+  add_broker_routes(state_, routes);
+  std::move(others.begin(), others.end(), std::back_inserter(routes));
+  add_openapi_route(routes, state_->options.version);
+  return routes;
+}
+
+}  // namespace bide::server

@@ -1,0 +1,274 @@
+// POST /v1/jobs: one job or many, in one step at the broker.
+
+#include <utility>
+
+#include "server/api/api_state.h"
+#include "wire/batch_json.h"
+
+namespace bide::server {
+
+namespace {
+
+using wire::Batch;
+using wire::BatchResult;
+using wire::Problem;
+
+// One request on its way to the broker and back.
+struct Enqueuing {
+  Enqueuing(State given, Request asked, Reply answer)
+      : state(std::move(given)), request(std::move(asked)), reply(std::move(answer)) {}
+
+  State state;
+  Request request;  // The items are slices of its body.
+  Reply reply;
+  bool lines = false;  // NDJSON.
+  Batch batch = {};
+  std::vector<BatchResult> results = {};
+  std::vector<std::size_t> sent = {};  // Which items the broker was given.
+  std::string key = {};                // Idempotency-Key, or empty.
+  std::unique_ptr<IdempotencyBook::Turn> turn = {};
+  std::vector<std::string> digests = {};  // Of each item, with a key.
+  std::vector<JobEvent> events = {};      // Of what was sent, when somebody listens.
+  std::size_t to_compare = 0;             // Jobs that were there already, and whose requests are being looked up.
+  std::mutex mutex = {};                  // Guards results and to_compare while they are.
+  bool replayed = false;
+};
+using Shared = std::shared_ptr<Enqueuing>;
+
+Problem invalid_batch(std::size_t bad, std::size_t all) {
+  return wire::make_problem("invalid_batch", std::to_string(bad) + " of " + std::to_string(all) +
+                                                 " items are not valid; nothing was enqueued");
+}
+
+// Nothing was written of any, and all for the same reason, which is not theirs: then that is the answer to the whole.
+const Problem* refused_whole(const Enqueuing& call) {
+  const Problem* first = nullptr;
+  for (const BatchResult& result : call.results) {
+    if (!result.problem) return nullptr;
+    if (first == nullptr) first = &*result.problem;
+    if (result.problem->code != first->code) return nullptr;
+  }
+  const bool ours = first != nullptr && (first->status == 429 || first->status >= 500);
+  return ours ? first : nullptr;
+}
+
+void answer(Enqueuing& call) {
+  Response response;
+  if (call.batch.one && call.results[0].problem) {
+    response = to_response(*call.results[0].problem);
+  } else if (call.batch.one) {
+    const Enqueued& enqueued = call.results[0].enqueued;
+    response = json_response(enqueued.existed ? 200 : 201, wire::enqueued_json(call.batch.items[0], call.results[0]));
+    response.fields.emplace_back("Location", "/v1/jobs/" + enqueued.id.to_string());
+  } else if (const Problem* whole = refused_whole(call)) {
+    response = to_response(*whole);
+  } else if (call.lines) {
+    response = {.status = 200,
+                .content_type = std::string(wire::kNdjsonContentType),
+                .body = wire::batch_results_ndjson(call.batch, call.results),
+                .fields = {}};
+  } else {
+    response = json_response(200, wire::batch_results_json(call.batch, call.results));
+  }
+  if (call.replayed) response.fields.emplace_back("Idempotent-Replayed", "true");
+  call.turn.reset();  // Before the answer is out: whoever has it may send the next.
+  call.reply.send(std::move(response));
+}
+
+// The job was there already: was it made by the same request?
+void compare(Enqueuing& call, std::size_t item, const std::optional<std::string>& digest) {
+  BatchResult& result = call.results[item];
+  if (digest && *digest != call.digests[item]) {
+    result.problem = wire::make_problem("idempotency_key_reused",
+                                        "the Idempotency-Key was used for another request, which made job " +
+                                            result.enqueued.id.to_string() + "; use a new key for a new request");
+    return;
+  }
+  // The first answer again.
+  result.enqueued.existed = false;
+  call.replayed = true;
+}
+
+void compare_existing(const Shared& call) {
+  std::vector<std::size_t> unknown;
+  for (const std::size_t item : call->sent) {
+    const BatchResult& result = call->results[item];
+    if (result.problem || !result.enqueued.existed) continue;
+    if (const auto digest = call->state->idempotency.recall(result.enqueued.id)) {
+      compare(*call, item, digest);
+    } else {
+      unknown.push_back(item);
+    }
+  }
+  if (unknown.empty()) return answer(*call);
+  call->to_compare = unknown.size();
+  for (const std::size_t item : unknown) {
+    call->state->inspector->find(call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
+      bool last = false;
+      {
+        std::lock_guard lock(call->mutex);
+        // Of a job that is done the headers are not kept: then the key alone has to do.
+        const std::string_view digest = info ? wire::header_of(info->job, wire::kRequestHeader) : std::string_view();
+        compare(*call, item, digest.empty() ? std::nullopt : std::optional<std::string>(digest));
+        last = --call->to_compare == 0;
+      }
+      if (last) answer(*call);
+    });
+  }
+}
+
+void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> results) {
+  ApiState& state = *call->state;
+  bool existed = false;
+  std::vector<JobEvent> events;
+  for (std::size_t i = 0; i < call->sent.size(); ++i) {
+    BatchResult& result = call->results[call->sent[i]];
+    if (!results) {
+      result.problem = state.problem_of(results.error(), call->sent.size());
+    } else if (i >= results->size() || !(*results)[i]) {
+      const Error missing{ErrorCode::kUnavailable, "the broker did not say what became of the job"};
+      result.problem = state.problem_of(i < results->size() ? (*results)[i].error() : missing, call->sent.size());
+    } else {
+      result.enqueued = *(*results)[i];
+      existed = existed || result.enqueued.existed;
+      if (!call->events.empty() && !result.enqueued.existed) {
+        call->events[i].id = result.enqueued.id;
+        events.push_back(std::move(call->events[i]));
+      }
+    }
+  }
+  if (!events.empty()) state.events->publish(events);
+  if (call->key.empty()) return answer(*call);
+  for (const std::size_t item : call->sent) {
+    const BatchResult& result = call->results[item];
+    if (!result.problem && !result.enqueued.existed)
+      state.idempotency.remember(result.enqueued.id, call->digests[item]);
+  }
+  if (!existed) return answer(*call);
+  compare_existing(call);
+}
+
+// Gives every job the id that its key stands for. False: refused.
+bool use_key(Enqueuing& call) {
+  ApiState& state = *call.state;
+  if (auto problem = find_key_problem(call.key)) return refuse(call.reply, *problem), false;
+  const Capabilities can = state.broker.capabilities();
+  if (!can.idempotent_ids || !can.inspect || state.inspector == nullptr) {
+    refuse(call.reply, wire::make_problem(
+                           "idempotency_unsupported",
+                           "this broker cannot keep an Idempotency-Key; use unique_key where it can, or leave it out"));
+    return false;
+  }
+  call.turn = state.idempotency.begin(id_for_key(call.request.caller.name, call.key, 0));
+  if (!call.turn) {
+    Problem problem = wire::make_problem(
+        "idempotency_conflict", "the first request with this Idempotency-Key is still under way; ask again soon");
+    problem.retry_after = Milliseconds(1000);
+    refuse(call.reply, problem);
+    return false;
+  }
+  call.digests.resize(call.batch.items.size());
+  for (std::size_t i = 0; i < call.batch.items.size(); ++i) {
+    wire::BatchItem& item = call.batch.items[i];
+    if (item.problem) continue;
+    if (!item.job.id.is_nil()) {
+      item.problem =
+          wire::make_problem("conflicting_fields", "both id and Idempotency-Key are given; give one of them", "id");
+      continue;
+    }
+    item.job.id = id_for_key(call.request.caller.name, call.key, i);
+    call.digests[i] = request_digest(item.text);
+    std::erase_if(item.job.headers, [](const auto& header) { return header.first == wire::kRequestHeader; });
+    item.job.headers.emplace_back(std::string(wire::kRequestHeader), call.digests[i]);
+  }
+  return true;
+}
+
+void answer_atomic_refusal(Enqueuing& call, std::size_t bad) {
+  std::string body;
+  wire::JsonWriter out(body);
+  const Problem problem = invalid_batch(bad, call.batch.items.size());
+  std::string whole = wire::problem_json(problem);
+  whole.pop_back();  // The bad ones go into the same object.
+  body += whole + ",\"results\":";
+  out.begin_array();
+  for (std::size_t i = 0; i < call.batch.items.size(); ++i) {
+    if (!call.batch.items[i].problem) continue;
+    out.begin_object().field("index", i).field("status", call.batch.items[i].problem->status).name("problem");
+    write(out, *call.batch.items[i].problem);
+    out.end_object();
+  }
+  out.end_array();
+  body += "}";
+  call.reply.send({.status = problem.status,
+                   .content_type = std::string(wire::kProblemContentType),
+                   .body = std::move(body),
+                   .fields = {}});
+}
+
+// all: true. Nothing: refused.
+std::optional<bool> atomic_parameter(const Request& request, Reply& reply) {
+  const auto found = request.query.find("atomic");
+  if (found == request.query.end() || found->second == "false") return false;
+  if (found->second == "true" || found->second.empty()) return true;
+  refuse(reply, wire::make_problem("invalid_parameter", "atomic: allowed are true and false", "atomic"));
+  return std::nullopt;
+}
+
+void enqueue(const State& state, Request request, Reply reply) {
+  if (!knows_parameters(request, reply, {"atomic"})) return;
+  const auto atomic = atomic_parameter(request, reply);
+  if (!atomic) return;
+  const std::string_view type = request.field("content-type");
+  const bool lines = type.substr(0, type.find_first_of("; ")) == wire::kNdjsonContentType;
+  if (!lines && !is_json_request(request, reply)) return;
+
+  const auto call = std::make_shared<Enqueuing>(state, std::move(request), std::move(reply));
+  call->lines = lines;
+  const std::string_view body = call->request.body;
+  const std::string_view callback_queue = state->options.callback_queue;
+  const auto problem = lines ? wire::read_ndjson_batch(body, state->now(), call->batch, callback_queue)
+                             : wire::read_batch(body, state->now(), call->batch, callback_queue);
+  if (problem) return refuse(call->reply, *problem);
+  call->key = call->request.field("idempotency-key");
+  const bool has_key = call->request.fields.count("idempotency-key") != 0;
+  if (has_key && !use_key(*call)) return;
+
+  Batch& batch = call->batch;
+  call->results.resize(batch.items.size());
+  std::size_t bad = 0;
+  for (wire::BatchItem& item : batch.items) {
+    if (!item.problem && state->options.find_callback_problem)
+      item.problem = state->options.find_callback_problem(item.job);
+    bad += item.problem ? 1 : 0;
+  }
+  if (*atomic && bad > 0 && !batch.one) return answer_atomic_refusal(*call, bad);
+
+  const bool listened = state->events->active();
+  std::vector<Job> jobs;
+  jobs.reserve(batch.items.size() - bad);
+  call->sent.reserve(batch.items.size() - bad);
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    wire::BatchItem& item = batch.items[i];
+    if (item.problem) {
+      call->results[i].problem = std::move(item.problem);
+      continue;
+    }
+    if (listened) call->events.push_back({.type = "job.enqueued", .kind = item.job.kind, .queue = item.job.queue});
+    call->sent.push_back(i);
+    jobs.push_back(std::move(item.job));
+  }
+  if (jobs.empty()) return answer(*call);
+  state->broker.enqueue(std::move(jobs), [call](Result<std::vector<Result<Enqueued>>> results) {
+    take_results(call, std::move(results));
+  });
+}
+
+}  // namespace
+
+void add_enqueue_route(const State& state, Routes& routes) {
+  routes.push_back({Method::kPost, "/v1/jobs", Scope::kWrite, "Enqueue one job, or many",
+                    [state](Request request, Reply reply) { enqueue(state, std::move(request), std::move(reply)); }});
+}
+
+}  // namespace bide::server

@@ -1,0 +1,76 @@
+// POST /v1/leases, /v1/leases/extend and /v1/leases/leave: work for whoever asks, kept while it is being done.
+
+#include <chrono>
+#include <utility>
+
+#include "server/api/api_state.h"
+#include "wire/lease_json.h"
+
+namespace bide::server {
+
+namespace {
+
+void publish_leased(const State& state, const std::vector<Lease>& leases) {
+  std::vector<JobEvent> events;
+  for (const Lease& lease : leases) {
+    events.push_back({.type = "job.leased",
+                      .id = lease.job.id,
+                      .kind = lease.job.kind,
+                      .queue = lease.job.queue,
+                      .more = ",\"attempt\":" + std::to_string(lease.attempt)});
+  }
+  state->events->publish(events);
+}
+
+void lease(const State& state, const Request& request, Reply reply) {
+  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
+  wire::LeaseRequest wanted;
+  if (auto problem = wire::read_lease_request(request.body, wanted)) return refuse(reply, *problem);
+  const auto shared = share(std::move(reply));
+  const Moment begun = std::chrono::steady_clock::now();
+  const auto poll = state->leases->make_poll([state, shared, begun](const Result<std::vector<Lease>>& leases) {
+    if (!leases) return refuse(*shared, state->problem_of(leases.error()));
+    if (!leases->empty() && state->events->active()) publish_leased(state, *leases);
+    const auto held = std::chrono::floor<Milliseconds>(std::chrono::steady_clock::now() - begun);
+    shared->send(json_response(200, wire::leases_json(*leases, Milliseconds(0), held)));
+  });
+  shared->on_gone([desk = std::weak_ptr<LeaseDesk>(state->leases), gone = std::weak_ptr<LeaseDesk::Poll>(poll)] {
+    const auto self = desk.lock();
+    const auto who = gone.lock();
+    if (self && who) self->give_up(who);
+  });
+  state->leases->take(poll, std::move(wanted));
+}
+
+void leave(const State& state, const Request& request, Reply reply) {
+  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
+  std::string poller;
+  if (auto problem = wire::read_leave_request(request.body, poller)) return refuse(reply, *problem);
+  state->leases->leave(poller, [reply = share(std::move(reply))] { reply->send(json_response(200, "{}")); });
+}
+
+void extend(const State& state, const Request& request, Reply reply) {
+  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
+  std::vector<LeaseRef> leases;
+  if (auto problem = wire::read_extend_request(request.body, leases)) return refuse(reply, *problem);
+  std::vector<LeaseRef> given = leases;
+  state->broker.extend(std::move(given), [state, leases = std::move(leases), reply = share(std::move(reply))](
+                                             const Result<std::vector<Extended>>& answers) {
+    if (!answers) return refuse(*reply, state->problem_of(answers.error()));
+    state->leases->extended(leases, *answers);
+    reply->send(json_response(200, wire::extended_json(leases, *answers)));
+  });
+}
+
+}  // namespace
+
+void add_lease_routes(const State& state, Routes& routes) {
+  routes.push_back({Method::kPost, "/v1/leases", Scope::kWork, "Lease jobs to work on, waiting for them if asked to",
+                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }});
+  routes.push_back({Method::kPost, "/v1/leases/leave", Scope::kWork, "Say that a poller wants no more jobs",
+                    [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }});
+  routes.push_back({Method::kPost, "/v1/leases/extend", Scope::kWork, "Keep leases alive",
+                    [state](Request request, Reply reply) { extend(state, request, std::move(reply)); }});
+}
+
+}  // namespace bide::server

@@ -1,0 +1,228 @@
+#include "server/api/openapi.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "server/api/api_state.h"
+#include "wire/json_writer.h"
+#include "wire/schemas.h"
+
+namespace bide::server {
+
+namespace {
+
+using wire::JsonWriter;
+
+struct Answer {
+  int status;
+  std::string_view schema;  // Empty: text/event-stream.
+};
+
+// What the table of routes does not say.
+struct Operation {
+  Method method;
+  std::string_view pattern;
+  std::string_view request;  // Schema of the body; empty: there is none.
+  std::vector<Answer> answers;
+  std::vector<std::string_view> query = {};
+  bool ndjson = false;
+  bool idempotency_key = false;
+};
+
+const std::vector<Operation>& operations() {
+  static const std::vector<std::string_view> filter = {"state", "queue", "kind",   "error",
+                                                       "since", "until", "cursor", "limit"};
+  static const std::vector<std::string_view> dead_filter(filter.begin() + 1, filter.end());
+  static const std::vector<Operation> all = {
+      {Method::kPost,
+       "/v1/jobs",
+       "EnqueueRequest",
+       {{201, "Enqueued"}, {200, "EnqueueAnswer"}},
+       {"atomic"},
+       true,
+       true},
+      {Method::kGet, "/v1/jobs", "", {{200, "JobPage"}}, filter},
+      {Method::kPost, "/v1/jobs/cancel", "Ids", {{200, "IdResults"}}},
+      {Method::kGet, "/v1/jobs/{id}", "", {{200, "JobInfo"}}, {"wait"}},
+      {Method::kPatch, "/v1/jobs/{id}", "Reschedule", {{200, "Rescheduled"}}},
+      {Method::kDelete, "/v1/jobs/{id}", "", {{200, "Cancelled"}}},
+      {Method::kGet, "/v1/jobs/{id}/explain", "", {{200, "Explanation"}}},
+      {Method::kGet, "/v1/jobs/{id}/result", "", {{200, "JobResult"}, {202, "JobResult"}}, {"wait"}},
+      {Method::kPost, "/v1/leases", "LeaseRequest", {{200, "Leases"}}},
+      {Method::kPost, "/v1/leases/leave", "LeaveRequest", {{200, "Left"}}},
+      {Method::kPost, "/v1/leases/extend", "ExtendRequest", {{200, "Extended"}}},
+      {Method::kPost, "/v1/leases/settle", "SettleRequest", {{200, "SettleAnswer"}}},
+      {Method::kGet, "/v1/queues", "", {{200, "Queues"}}},
+      {Method::kGet, "/v1/queues/{name}", "", {{200, "Queue"}}},
+      {Method::kPost, "/v1/queues/{name}/pause", "", {{200, "QueuePaused"}}},
+      {Method::kPost, "/v1/queues/{name}/resume", "", {{200, "QueuePaused"}}},
+      {Method::kPost, "/v1/queues/{name}/purge", "", {{200, "Purged"}}},
+      {Method::kGet, "/v1/dead", "", {{200, "JobPage"}}, dead_filter},
+      {Method::kPost, "/v1/dead/replay", "Replay", {{200, "ChoiceAnswer"}}},
+      {Method::kPost, "/v1/dead/delete", "Choice", {{200, "ChoiceAnswer"}}},
+      {Method::kGet, "/v1/audit", "", {{200, "Audit"}}},
+      {Method::kGet, "/v1/pressure", "", {{200, "Pressure"}}},
+      {Method::kGet, "/v1/capabilities", "", {{200, "Capabilities"}}},
+      {Method::kGet, "/v1/events", "", {{200, ""}}, {"queue"}},
+  };
+  return all;
+}
+
+struct Parameter {
+  std::string_view name;
+  std::string_view schema;
+  std::string_view description;
+};
+
+constexpr auto kParameters = std::to_array<Parameter>({
+    {"atomic", R"({"type":"boolean","default":false})", "Enqueue nothing when an item is not valid."},
+    {"state", R"({"type":"string"})", "One or several of scheduled, ready, running, done, dead, with commas."},
+    {"queue", R"({"type":"string"})", "Only of this queue."},
+    {"kind", R"({"type":"string"})", "Only of this kind."},
+    {"error", R"({"type":"string"})", "Contained in the newest error text."},
+    {"since", R"({"type":"string","format":"date-time"})",
+     "Dead or done: finished at or after; others: due at or after."},
+    {"until", R"({"type":"string","format":"date-time"})", "Likewise, at or before."},
+    {"cursor", R"({"type":"string"})", "next of the page before."},
+    {"limit", R"({"type":"integer","minimum":1,"maximum":1000,"default":50})", "Jobs a page."},
+    {"wait", R"({"type":"string"})", "How long to wait until the job is done or dead, such as 30s; at most 5m."},
+});
+
+std::string reference(std::string_view schema) {
+  return R"({"$ref":"#/components/schemas/)" + std::string(schema) + "\"}";
+}
+
+void write_content(JsonWriter& out, std::string_view type, std::string_view schema) {
+  out.any_name(type).begin_object().name("schema").raw(schema).end_object();
+}
+
+void write_parameters(JsonWriter& out, std::string_view pattern, const Operation* operation) {
+  out.name("parameters").begin_array();
+  for (std::size_t open = pattern.find('{'); open != std::string_view::npos; open = pattern.find('{', open + 1)) {
+    const std::string_view name = pattern.substr(open + 1, pattern.find('}', open) - open - 1);
+    out.begin_object().field("name", name).field("in", "path").field("required", true);
+    out.name("schema").raw(R"({"type":"string"})").end_object();
+  }
+  if (operation != nullptr) {
+    for (const std::string_view name : operation->query) {
+      const auto found =
+          std::find_if(kParameters.begin(), kParameters.end(), [name](const Parameter& p) { return p.name == name; });
+      out.begin_object().field("name", name).field("in", "query").field("description", found->description);
+      out.name("schema").raw(found->schema).end_object();
+    }
+    if (operation->idempotency_key) {
+      out.begin_object().field("name", "Idempotency-Key").field("in", "header");
+      out.field("description", "The request is carried out once, however often it is sent with this key.");
+      out.name("schema").raw(R"({"type":"string","maxLength":255})").end_object();
+    }
+  }
+  out.end_array();
+}
+
+std::string_view scope_name(Scope scope) {
+  switch (scope) {
+    case Scope::kNone:
+      break;
+    case Scope::kRead:
+      return "read";
+    case Scope::kWrite:
+      return "write";
+    case Scope::kWork:
+      return "work";
+    case Scope::kAdmin:
+      return "admin";
+  }
+  return "";
+}
+
+void write_operation(JsonWriter& out, const Route& route) {
+  const auto found = std::find_if(operations().begin(), operations().end(), [&](const Operation& each) {
+    return each.method == route.method && each.pattern == route.pattern;
+  });
+  const Operation* operation = found == operations().end() ? nullptr : &*found;
+  out.begin_object().field("summary", route.summary);
+  out.name("security").begin_array();
+  if (route.scope != Scope::kNone) {
+    out.begin_object().name("token").begin_array().string(scope_name(route.scope)).end_array().end_object();
+  }
+  out.end_array();
+  write_parameters(out, route.pattern, operation);
+  if (operation != nullptr && !operation->request.empty()) {
+    out.name("requestBody").begin_object().name("content").begin_object();
+    write_content(out, "application/json", reference(operation->request));
+    if (operation->ndjson)
+      write_content(out, "application/x-ndjson", R"({"type":"string","description":"One job a line."})");
+    out.end_object().end_object();
+  }
+  out.name("responses").begin_object();
+  if (operation != nullptr) {
+    for (const Answer& answer : operation->answers) {
+      out.any_name(std::to_string(answer.status))
+          .begin_object()
+          .field("description", route.summary)
+          .name("content")
+          .begin_object();
+      if (answer.schema.empty()) {
+        write_content(out, "text/event-stream", R"({"type":"string"})");
+      } else {
+        write_content(out, "application/json", reference(answer.schema));
+      }
+      out.end_object().end_object();
+    }
+  }
+  out.name("default").begin_object().field("description", "What was wrong").name("content").begin_object();
+  write_content(out, "application/problem+json", reference("Problem"));
+  out.end_object().end_object();
+  out.end_object().end_object();
+}
+
+std::string method_name(Method method) {
+  std::string name(to_string(method));
+  for (char& c : name) c = static_cast<char>(c | 0x20);
+  return name;
+}
+
+}  // namespace
+
+std::string openapi_json(const Routes& routes, std::string_view version) {
+  std::string text;
+  JsonWriter out(text);
+  out.begin_object().field("openapi", "3.1.0");
+  out.name("info").begin_object().field("title", "bide").field("version", version.empty() ? "0" : version);
+  out.field("description", "Durable background jobs over HTTP.").end_object();
+  std::vector<std::pair<std::string_view, std::vector<const Route*>>> paths;
+  for (const Route& route : routes) {
+    if (!route.pattern.starts_with("/v1/") || route.pattern == "/v1/openapi.json") continue;
+    const auto found =
+        std::find_if(paths.begin(), paths.end(), [&](const auto& path) { return path.first == route.pattern; });
+    (found == paths.end() ? paths.emplace_back(route.pattern, std::vector<const Route*>()) : *found)
+        .second.push_back(&route);
+  }
+  out.name("paths").begin_object();
+  for (const auto& [pattern, methods] : paths) {
+    out.any_name(pattern).begin_object();
+    for (const Route* route : methods) {
+      out.any_name(method_name(route->method));
+      write_operation(out, *route);
+    }
+    out.end_object();
+  }
+  out.end_object();
+  out.name("components").begin_object();
+  out.name("securitySchemes").raw(R"({"token":{"type":"http","scheme":"bearer"}})");
+  out.name("schemas").begin_object();
+  for (const wire::Schema& schema : wire::schemas()) out.any_name(schema.name).raw(schema.json);
+  out.end_object().end_object().end_object();
+  return text;
+}
+
+void add_openapi_route(Routes& routes, std::string_view version) {
+  const auto document = std::make_shared<const std::string>(openapi_json(routes, version));
+  routes.push_back({Method::kGet, "/v1/openapi.json", Scope::kNone, "This API, described",
+                    [document](const Request&, Reply reply) { reply.send(json_response(200, *document)); }});
+}
+
+}  // namespace bide::server

@@ -1,0 +1,199 @@
+// POST /v1/leases/settle: what attempts came to, one or many in one step at the broker.
+
+#include <utility>
+
+#include "core/retry_decision.h"
+#include "server/api/api_state.h"
+#include "wire/settle_json.h"
+
+namespace bide::server {
+
+namespace {
+
+using wire::SettleItem;
+
+struct Settling {
+  Settling(State given, Reply answer) : state(std::move(given)), reply(std::move(answer)) {}
+
+  State state;
+  Reply reply;
+  wire::SettleRequest request = {};
+  std::vector<LeaseDesk::Out> known = {};
+  std::vector<std::size_t> sent = {};  // Which items the broker was given.
+  std::mutex mutex = {};               // Guards the items while jobs are being looked up.
+  std::size_t looked_up = 0;
+};
+using Shared = std::shared_ptr<Settling>;
+
+void answer(Settling& call) {
+  if (call.request.one && call.request.items[0].problem) return refuse(call.reply, *call.request.items[0].problem);
+  call.reply.send(json_response(200, wire::settled_json(call.request)));
+}
+
+std::string_view outcome_name(const Outcome& outcome) {
+  static constexpr std::string_view kNames[] = {"done", "retry", "dead", "returned"};
+  return kNames[outcome.index()];
+}
+
+// The known leases come in the order of the items, so looking for each in turn goes through them once.
+class KnownLeases {
+ public:
+  explicit KnownLeases(const std::vector<LeaseDesk::Out>& known) : known_(known) {}
+  const LeaseDesk::Out* find(const LeaseRef& lease) {
+    if (at_ == known_.size() || known_[at_].lease.id != lease.id || known_[at_].lease.token != lease.token)
+      return nullptr;
+    return &known_[at_++];
+  }
+
+ private:
+  const std::vector<LeaseDesk::Out>& known_;
+  std::size_t at_ = 0;
+};
+
+void publish_settled(Settling& call, const std::vector<std::string_view>& outcomes) {
+  std::vector<JobEvent> events;
+  KnownLeases known(call.known);
+  for (std::size_t i = 0; i < call.sent.size(); ++i) {
+    const SettleItem& item = call.request.items[call.sent[i]];
+    JobEvent event{.type = "job.settled",
+                   .id = item.settlement.lease.id,
+                   .more = ",\"outcome\":\"" + std::string(outcomes[i]) + "\""};
+    if (const LeaseDesk::Out* out = known.find(item.settlement.lease)) {
+      event.kind = out->facts.kind;
+      event.queue = out->facts.queue;
+    }
+    if (!item.problem) events.push_back(std::move(event));
+  }
+  call.state->events->publish(events);
+}
+
+bool is_over(ErrorCode code) {
+  return code == ErrorCode::kLeaseLost || code == ErrorCode::kNotFound || code == ErrorCode::kWrongState;
+}
+
+void take_statuses(const Shared& call, const Result<std::vector<Status>>& statuses,
+                   const std::vector<std::string_view>& outcomes) {
+  ApiState& state = *call->state;
+  std::vector<LeaseDesk::Out> still_out;
+  std::uint64_t drained = 0;
+  KnownLeases known(call->known);
+  const Error missing{ErrorCode::kUnavailable, "the broker did not say what became of the settlement"};
+  for (std::size_t i = 0; i < call->sent.size(); ++i) {
+    SettleItem& item = call->request.items[call->sent[i]];
+    const LeaseRef& lease = item.settlement.lease;
+    const Status status = !statuses              ? Status(statuses.error())
+                          : i < statuses->size() ? (*statuses)[i]
+                                                 : Status(missing);
+    const LeaseDesk::Out* out = known.find(lease);
+    if (status) {
+      drained += outcomes[i] == "done" || outcomes[i] == "dead" ? 1 : 0;
+      continue;
+    }
+    item.problem = state.problem_of(status.error());
+    if (status.error().code == ErrorCode::kNotFound && state.cancelled.has(lease.id)) {
+      item.problem = wire::make_problem("wrong_state", "job " + lease.id.to_string() + " was cancelled");
+    }
+    if (out != nullptr && !is_over(status.error().code)) still_out.push_back(*out);
+  }
+  if (!still_out.empty()) state.leases->not_settled(std::move(still_out));
+  if (drained > 0) state.drain_rate.drained(drained, std::chrono::steady_clock::now());
+  if (state.events->active()) publish_settled(*call, outcomes);
+  answer(*call);
+}
+
+void send(const Shared& call) {
+  std::vector<Settlement> settlements;
+  std::vector<LeaseRef> leases;
+  std::vector<std::string_view> outcomes;
+  const std::size_t count = call->request.items.size();
+  settlements.reserve(count);
+  leases.reserve(count);
+  outcomes.reserve(count);
+  call->sent.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    SettleItem& item = call->request.items[i];
+    if (item.problem) continue;
+    call->sent.push_back(i);
+    leases.push_back(item.settlement.lease);
+    outcomes.push_back(outcome_name(item.settlement.outcome));
+    Settlement& settlement = settlements.emplace_back();
+    settlement.lease = item.settlement.lease;
+    settlement.outcome = std::move(item.settlement.outcome);
+    settlement.effects = std::move(item.settlement.effects);
+  }
+  if (settlements.empty()) return answer(*call);
+  call->known = call->state->leases->settling(leases);
+  call->state->broker.settle(std::move(settlements),
+                             [call, outcomes = std::move(outcomes)](const Result<std::vector<Status>>& statuses) {
+                               take_statuses(call, statuses, outcomes);
+                             });
+}
+
+// Again or dead, by the job's own policy.
+void decide(ApiState& state, SettleItem& item, const RetryPolicy& retry, const AttemptCounts& counts) {
+  auto& again = std::get<RetryAt>(item.settlement.outcome);
+  std::optional<std::string> body = std::move(again.body);
+  item.settlement.outcome =
+      core::decide_after_fault(retry, counts, again.fault, std::move(again.error), state.random());
+  if (auto* decided = std::get_if<RetryAt>(&item.settlement.outcome)) decided->body = std::move(body);
+}
+
+// Leases that were given out by an earlier process: what their jobs say about retries is asked of the broker.
+void look_up(const Shared& call, const std::vector<std::size_t>& items) {
+  call->looked_up = items.size();
+  for (const std::size_t index : items) {
+    const JobId id = call->request.items[index].settlement.lease.id;
+    call->state->inspector->find(id, [call, index](const Result<JobInfo>& info) {
+      bool last = false;
+      {
+        std::lock_guard lock(call->mutex);
+        SettleItem& item = call->request.items[index];
+        if (!info) {
+          item.problem = call->state->problem_of(info.error());
+        } else {
+          decide(*call->state, item, info->job.retry, info->counts);
+        }
+        last = --call->looked_up == 0;
+      }
+      if (last) send(call);
+    });
+  }
+}
+
+void settle(const State& state, const Request& request, Reply reply) {
+  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
+  const auto call = std::make_shared<Settling>(state, std::move(reply));
+  if (auto problem =
+          wire::read_settle_request(request.body, state->now(), call->request, state->options.callback_queue)) {
+    return refuse(call->reply, *problem);
+  }
+  std::vector<std::size_t> unknown;
+  for (std::size_t i = 0; i < call->request.items.size(); ++i) {
+    SettleItem& item = call->request.items[i];
+    if (!item.problem && state->options.find_callback_problem) {
+      for (const Job& effect : item.settlement.effects) {
+        if (!item.problem) item.problem = state->options.find_callback_problem(effect);
+      }
+    }
+    if (item.problem || !item.by_policy) continue;
+    if (const auto facts = state->leases->facts(item.settlement.lease)) {
+      decide(*state, item, facts->retry, facts->counts);
+    } else if (state->inspector != nullptr) {
+      unknown.push_back(i);
+    } else {
+      item.problem = wire::make_problem(
+          "unsupported", "this broker does not tell the job's retry policy; use the outcome retry with after");
+    }
+  }
+  if (unknown.empty()) return send(call);
+  look_up(call, unknown);
+}
+
+}  // namespace
+
+void add_settle_route(const State& state, Routes& routes) {
+  routes.push_back({Method::kPost, "/v1/leases/settle", Scope::kWork, "Say what leased jobs came to",
+                    [state](Request request, Reply reply) { settle(state, request, std::move(reply)); }});
+}
+
+}  // namespace bide::server

@@ -1,0 +1,55 @@
+// WatchDesk: requests that wait until a job is done or dead. A watch at the broker cannot be taken back, so there is
+// never more than one for a job: requests come and go, the watch stays until the job is finished.
+
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "bide/inspector.h"
+#include "server/api/alarm.h"
+
+namespace bide::server {
+
+class WatchDesk : public std::enable_shared_from_this<WatchDesk> {
+ public:
+  static constexpr std::size_t kMostJobs = 10'000;
+
+  struct Wait;
+  // Nothing: the job was not finished in time. Called once, on any thread; not when the wait was given up.
+  using Answer = std::function<void(std::optional<Result<JobInfo>>)>;
+
+  // The inspector must outlive the desk. `poke`: tick() wants to be called soon.
+  WatchDesk(Inspector& inspector, std::function<void()> poke);
+
+  std::shared_ptr<Wait> make_wait(Answer answer) const;
+  // kOverloaded: too many jobs are being watched.
+  void wait(const std::shared_ptr<Wait>& wait, const JobId& id, Moment until);
+  void give_up(const std::shared_ptr<Wait>& wait);
+
+  std::optional<Moment> tick(Moment now);
+  void stop();  // Nobody waits any longer.
+
+  std::size_t watched() const;
+  std::size_t waiting() const;
+
+ private:
+  void finished(const JobId& id, const Result<JobInfo>& info);
+  void remove(const std::shared_ptr<Wait>& wait);
+
+  Inspector& inspector_;
+  const std::function<void()> poke_;
+
+  mutable std::mutex mutex_;  // Guards everything below.
+  bool stopped_ = false;
+  std::unordered_map<JobId, std::list<std::shared_ptr<Wait>>> watched_;
+  std::multimap<Moment, std::shared_ptr<Wait>> deadlines_;
+  Moment armed_ = Moment::max();
+};
+
+}  // namespace bide::server

@@ -1,0 +1,69 @@
+// Gate: lets a request in, or says why not. The caller shows a token:
+//
+//   Authorization: Bearer bide_...
+//
+// Whether a token is missing, malformed, unknown, expired or revoked is told by nothing but 401, after the same work
+// each time; a token that is good but lacks the scope is told 403. An address that fails too often is told 429 until
+// its failures have been forgotten one by one; a good token is let in all the same, so that nobody can lock another
+// out.
+//
+// Safe to use from any thread. Never waits for more than a look at the token file, once a second.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "bide/job.h"
+#include "bide/result.h"
+#include "platform/clock.h"
+#include "server/http/identity.h"
+#include "server/http/request.h"
+#include "wire/problem.h"
+
+namespace bide::server {
+
+struct GateOptions {
+  std::string token_file = {};  // Empty: there are no tokens. Need not be there yet.
+  // Callers of this machine (loopback, or the Unix socket) that show no token may do everything. Not those for whom a
+  // proxy speaks: with one in front, everybody would be of this machine.
+  bool local_without_token = false;
+
+  int failures = 10;                      // An address may fail so often at once ...
+  Milliseconds failure_forgotten{6'000};  // ... and again after so long, each.
+  std::size_t addresses = 4'096;          // Of which failures are remembered; of more, the oldest are forgotten.
+
+  // Told in one line when the token file was read again, or cannot be.
+  std::function<void(std::string_view)> on_reload = {};
+  platform::Clock* clock = nullptr;  // Null: the real one.
+};
+
+// Who it is, or what to answer: 401 unauthorized, 403 forbidden, 429 rate_limited.
+using Admission = std::variant<Identity, wire::Problem>;
+
+class Gate {
+ public:
+  // kPermissionDenied: others may read or change the token file. kInvalidArgument: it holds something else; the message
+  // has file:line. kNewerVersion, kIoError.
+  static Result<std::unique_ptr<Gate>> open(GateOptions options);
+  ~Gate();
+
+  // Who asks, if they may do what `wanted` stands for. Scope::kNone is for everybody: then a caller without a token, or
+  // with a bad one, is nobody: an Identity without name and scopes.
+  Admission admit(const Request& request, Scope wanted);
+
+  // At least one token is good now. A server that others can reach should not start without.
+  bool has_tokens() const;
+
+ private:
+  class State;
+  explicit Gate(std::unique_ptr<State> state);
+
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace bide::server

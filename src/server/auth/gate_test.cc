@@ -1,0 +1,238 @@
+#include "server/auth/gate.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/auth/scopes.h"
+#include "server/auth/token_file.h"
+#include "support/temporary_directory.h"
+#include "support/virtual_clock.h"
+
+namespace bide::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+class GateTest : public testing::Test {
+ protected:
+  // The secret of a new token.
+  std::string make(const std::string& name, const std::string& scopes, std::optional<Time> expires = {}) const {
+    const std::string secret = make_token_secret();
+    const Status made = change_tokens(path, [&](TokenList& tokens) {
+      tokens.push_back(
+          {.name = name, .scopes = *parse_scopes(scopes), .expires = expires, .digest = digest_of(secret)});
+      return Status();
+    });
+    EXPECT_TRUE(made);
+    return secret;
+  }
+  void revoke(const std::string& name) const {
+    EXPECT_TRUE(change_tokens(path, [&](TokenList& tokens) {
+      std::erase_if(tokens, [&](const Token& token) { return token.name == name; });
+      return Status();
+    }));
+  }
+  std::unique_ptr<Gate> open(GateOptions options = {}) {
+    options.token_file = path;
+    options.clock = &clock;
+    options.on_reload = [this](std::string_view text) { told.emplace_back(text); };
+    Result<std::unique_ptr<Gate>> gate = Gate::open(std::move(options));
+    EXPECT_TRUE(gate) << gate.error().message;
+    return std::move(*gate);
+  }
+  static Request from(const std::string& peer, const std::string& authorization = {}) {
+    Request request;
+    request.peer = peer;
+    if (!authorization.empty()) request.fields["authorization"] = authorization;
+    return request;
+  }
+  static int status_of(const Admission& admission) {
+    const auto* problem = std::get_if<wire::Problem>(&admission);
+    return problem == nullptr ? 200 : problem->status;
+  }
+  Time wall() const { return Time(Milliseconds(clock.now().wall_us / 1000)); }
+
+  support::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/tokens";
+  support::VirtualClock clock;
+  std::vector<std::string> told;
+};
+
+TEST_F(GateTest, LetsInWhoShowsATokenWithTheScope) {
+  const std::string secret = make("deploy", "read,write");
+  const auto gate = open();
+  const Admission admitted = gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kWrite);
+  ASSERT_EQ(status_of(admitted), 200);
+  EXPECT_EQ(std::get<Identity>(admitted).name, "deploy");
+  EXPECT_TRUE(std::get<Identity>(admitted).may(Scope::kRead));
+  EXPECT_FALSE(std::get<Identity>(admitted).may(Scope::kAdmin));
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "bearer   " + secret), Scope::kRead)), 200);
+  EXPECT_TRUE(gate->has_tokens());
+}
+
+TEST_F(GateTest, TellsAGoodTokenWhichScopeItLacks) {
+  const std::string secret = make("deploy", "read,work");
+  const Admission refused = open()->admit(from("10.0.0.1", "Bearer " + secret), Scope::kAdmin);
+  ASSERT_EQ(status_of(refused), 403);
+  EXPECT_EQ(std::get<wire::Problem>(refused).code, "forbidden");
+  EXPECT_EQ(std::get<wire::Problem>(refused).detail, "this token lacks the scope admin; it has read,work");
+}
+
+TEST_F(GateTest, SaysTheSameToEveryOtherWhateverIsWrong) {
+  const std::string secret = make("deploy", "read");
+  const std::string expired = make("old", "read", wall());
+  const auto gate = open({.failures = 1'000});
+  std::string cut = secret;
+  cut.pop_back();
+  std::string changed = secret;
+  changed.back() = changed.back() == 'A' ? 'B' : 'A';
+  const std::vector<std::string> wrong = {"",
+                                          "Bearer",
+                                          "Bearer ",
+                                          "Bearer x",
+                                          "Basic " + secret,
+                                          secret,
+                                          "Bearer " + cut,
+                                          "Bearer " + changed,
+                                          "Bearer " + secret + "x",
+                                          "Bearer " + make_token_secret(),
+                                          "Bearer " + expired,
+                                          "Bearer " + std::string(10'000, 'a'),
+                                          "Bearer " + std::string(48, '\0')};
+  std::string text;
+  for (const std::string& authorization : wrong) {
+    const Admission refused = gate->admit(from("10.0.0.1", authorization), Scope::kRead);
+    ASSERT_EQ(status_of(refused), 401) << authorization;
+    const std::string& detail = std::get<wire::Problem>(refused).detail;
+    EXPECT_TRUE(text.empty() || detail == text) << detail;
+    text = detail;
+  }
+}
+
+TEST_F(GateTest, LetsNobodyInWithoutTokens) {
+  const auto gate = open();
+  EXPECT_FALSE(gate->has_tokens());
+  for (const char* peer : {"10.0.0.1", "127.0.0.1", "unix"}) {
+    EXPECT_EQ(status_of(gate->admit(from(peer), Scope::kRead)), 401) << peer;
+  }
+}
+
+TEST_F(GateTest, LetsThisMachineInWithoutATokenOnlyWhenAskedTo) {
+  const auto gate = open({.local_without_token = true});
+  for (const char* peer : {"127.0.0.1", "::1", "unix"}) {
+    const Admission admitted = gate->admit(from(peer), Scope::kAdmin);
+    ASSERT_EQ(status_of(admitted), 200) << peer;
+    EXPECT_EQ(std::get<Identity>(admitted).name, "local");
+  }
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1"), Scope::kRead)), 401);
+  EXPECT_EQ(status_of(gate->admit(from("127.0.0.1", "Bearer wrong"), Scope::kRead)), 401);
+  for (const char* field : {"forwarded", "x-forwarded-for", "via"}) {
+    Request request = from("127.0.0.1");
+    request.fields[field] = "for=10.0.0.1";
+    EXPECT_EQ(status_of(gate->admit(request, Scope::kRead)), 401) << field;
+  }
+}
+
+TEST_F(GateTest, AsksNobodyForATokenWhereNoneIsWanted) {
+  const std::string secret = make("deploy", "read");
+  const auto gate = open();
+  for (const std::string& authorization : {std::string(), std::string("Bearer wrong")}) {
+    const Admission admitted = gate->admit(from("10.0.0.1", authorization), Scope::kNone);
+    ASSERT_EQ(status_of(admitted), 200);
+    EXPECT_EQ(std::get<Identity>(admitted).name, "");
+    EXPECT_FALSE(std::get<Identity>(admitted).may(Scope::kRead));
+  }
+  EXPECT_EQ(std::get<Identity>(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kNone)).name, "deploy");
+}
+
+TEST_F(GateTest, ForgetsATokenThatWasRevokedAndKnowsANewOneWithinASecond) {
+  const std::string first = make("first", "read");
+  const auto gate = open();
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + first), Scope::kRead)), 200);
+  revoke("first");
+  const std::string second = make("second", "read");
+  clock.advance(1s);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + first), Scope::kRead)), 401);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + second), Scope::kRead)), 200);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0], "read 1 tokens from " + path);
+}
+
+TEST_F(GateTest, RevokesEverythingWhenTheFileIsTakenAway) {
+  const std::string secret = make("first", "read");
+  const auto gate = open();
+  ASSERT_EQ(std::remove(path.c_str()), 0);
+  clock.advance(1s);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead)), 401);
+}
+
+TEST_F(GateTest, KeepsTheTokensOfBeforeWhenTheFileCannotBeReadAnyMore) {
+  const std::string secret = make("first", "read");
+  const auto gate = open();
+  std::ofstream(path) << "half a f";
+  clock.advance(1s);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead)), 200);
+  clock.advance(5s);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead)), 200);
+  ASSERT_EQ(told.size(), 1u);  // Not again for a file that is as before.
+  EXPECT_NE(told[0].find("the tokens of before stay in force: " + path + ":1:"), std::string::npos);
+}
+
+TEST_F(GateTest, RefusesToOpenWithATokenFileThatOthersMayRead) {
+  make("first", "read");
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  const auto gate = Gate::open({.token_file = path});
+  ASSERT_FALSE(gate);
+  EXPECT_EQ(gate.error().code, ErrorCode::kPermissionDenied);
+}
+
+TEST_F(GateTest, LetsATokenExpire) {
+  const std::string secret = make("short", "read", wall() + 10s);
+  const auto gate = open();
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead)), 200);
+  clock.advance(10s);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead)), 401);
+  EXPECT_FALSE(gate->has_tokens());
+}
+
+TEST_F(GateTest, TellsAnAddressThatFailsTooOftenToWaitAndLetsItsGoodTokensIn) {
+  const std::string secret = make("deploy", "read");
+  const auto gate = open({.failures = 3, .failure_forgotten = 6s});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer no"), Scope::kRead)), 401);
+  const Admission limited = gate->admit(from("10.0.0.1"), Scope::kRead);
+  ASSERT_EQ(status_of(limited), 429);
+  EXPECT_EQ(std::get<wire::Problem>(limited).retry_after, 6s);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.2"), Scope::kRead)), 401);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead)), 200);
+  clock.advance(6s);
+  EXPECT_EQ(status_of(gate->admit(from("10.0.0.1"), Scope::kRead)), 401);
+}
+
+TEST_F(GateTest, CanBeAskedByManyThreadsWhileTokensComeAndGo) {
+  const std::string secret = make("steady", "read");
+  const auto gate = open({.failures = 1'000'000});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2'000; ++i) {
+        EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead)), 200);
+        EXPECT_EQ(status_of(gate->admit(from("10.0.0.1", "Bearer no"), Scope::kRead)), 401);
+      }
+    });
+  }
+  for (int i = 0; i < 10; ++i) {
+    make("other-" + std::to_string(i), "read");
+    clock.advance(1s);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace bide::server

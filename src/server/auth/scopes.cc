@@ -1,0 +1,49 @@
+#include "server/auth/scopes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/did_you_mean.h"
+#include "core/quote.h"
+
+namespace bide::server {
+namespace {
+
+// The one with value 1 << i.
+constexpr std::array<std::string_view, 4> kNames = {"read", "write", "work", "admin"};
+
+}  // namespace
+
+Result<std::uint8_t> parse_scopes(std::string_view text) {
+  std::uint8_t scopes = 0;
+  for (;;) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view name = text.substr(0, end);
+    const auto found = std::find(kNames.begin(), kNames.end(), name);
+    if (found == kNames.end()) {
+      return Error{ErrorCode::kInvalidArgument, "unknown scope " + core::quoted(name) +
+                                                    "; allowed are read, write, work and admin, joined by commas" +
+                                                    core::did_you_mean(name, kNames)};
+    }
+    scopes = static_cast<std::uint8_t>(scopes | 1u << (found - kNames.begin()));
+    if (end == text.size()) return scopes;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string scopes_text(std::uint8_t scopes) {
+  std::string text;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if ((scopes >> i & 1) != 0) text.append(text.empty() ? "" : ",").append(kNames[i]);
+  }
+  return text;
+}
+
+std::string_view to_string(Scope scope) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (static_cast<unsigned>(scope) == 1u << i) return kNames[i];
+  }
+  return "none";
+}
+
+}  // namespace bide::server

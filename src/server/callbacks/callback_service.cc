@@ -1,0 +1,32 @@
+#include "server/callbacks/callback_service.h"
+
+#include <utility>
+
+#include "server/callbacks/callback_routes.h"
+
+namespace bide::server {
+
+CallbackService::CallbackService(CallbackOptions options, std::shared_ptr<Broker> broker,
+                                 std::shared_ptr<Inspector> inspector)
+    : options_(std::move(options)),
+      inspector_(std::move(inspector)),
+      broker_(std::move(broker)),
+      log_(std::make_shared<DeliveryLog>(options_.log_entries, options_.log_bytes)) {}
+
+Result<std::unique_ptr<CallbackService>> CallbackService::start(CallbackOptions options, std::shared_ptr<Broker> broker,
+                                                                std::shared_ptr<Inspector> inspector,
+                                                                DelivererHooks hooks) {
+  if (Status valid = validate(options); !valid) return valid.error();
+  auto completing =
+      std::make_shared<CompletingBroker>(std::move(broker), inspector, options.queues.front(), hooks.on_problem);
+  std::unique_ptr<CallbackService> service(
+      new CallbackService(std::move(options), std::move(completing), std::move(inspector)));
+  auto deliverer = Deliverer::start(service->options_, service->broker_, service->log_, std::move(hooks));
+  if (!deliverer) return deliverer.error();
+  service->deliverer_ = std::move(*deliverer);
+  return service;
+}
+
+Routes CallbackService::routes() const { return callback_routes(options_, deliverer_, log_, broker_, inspector_); }
+
+}  // namespace bide::server

@@ -1,0 +1,24 @@
+// The request that delivers a job: its body, by POST, with its headers as fields and a signature.
+//
+//   content-type        of the body
+//   bide-job-id, bide-kind, bide-queue, bide-attempt
+//   bide-lease-token    with the job's id: what a receiver that answers 202 settles with
+//   bide-header-NAME    the job's own headers
+//   traceparent, tracestate   as they are in the job's headers
+//   webhook-id, webhook-timestamp, webhook-signature   see webhook_signer.h
+
+#pragma once
+
+#include "bide/lease.h"
+#include "http_client/http_request.h"
+#include "server/callbacks/callback_options.h"
+#include "server/callbacks/callback_url.h"
+#include "server/callbacks/webhook_signer.h"
+
+namespace bide::server {
+
+// Headers of the job that cannot be fields of HTTP are left out, and so are those that are meant for the server.
+http_client::HttpRequest delivery_request(const Lease& lease, const CallbackUrl& url, const WebhookSigner& signer,
+                                          const CallbackOptions& options, Time now);
+
+}  // namespace bide::server

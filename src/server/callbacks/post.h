@@ -1,0 +1,103 @@
+// Post: the thread behind a Deliverer, and all that it owns.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bide/broker.h"
+#include "http_client/http_client.h"
+#include "platform/random.h"
+#include "server/callbacks/deliverer.h"
+#include "server/callbacks/held_delivery.h"
+#include "server/callbacks/task_inbox.h"
+#include "server/callbacks/webhook_signer.h"
+
+namespace bide::server {
+
+class Deliverer::Post : public std::enable_shared_from_this<Post> {
+ public:
+  Post(CallbackOptions options, WebhookSigner signer, std::shared_ptr<Broker> broker, std::shared_ptr<DeliveryLog> log,
+       DelivererHooks hooks);
+  ~Post();
+
+  Status start();
+  void stop(Milliseconds grace);
+  void status(std::function<void(DelivererStatus)> done);
+
+ private:
+  using Key = HeldDelivery::Key;
+
+  // Everything from here on runs on the thread of the post.
+  void run();
+  void round();
+  bool is_finished(Moment now) const;
+
+  void take(std::vector<Lease> leases);
+  void sort_in(HeldDelivery& held);
+  void pump(const std::string& key, Host& host);
+  void send(HeldDelivery& held, Host& host);
+  void take_answer(const Key& key, const http_client::HttpAnswer& answer);
+  void record(const HeldDelivery& held, const http_client::HttpAnswer& answer, const Verdict& verdict);
+  void accept(HeldDelivery& held);
+  Outcome failed(const HeldDelivery& held, Fault fault, std::string error, Milliseconds not_before);
+
+  void settle(HeldDelivery& held, Outcome outcome);
+  void send_settlements();
+  void take_statuses(const std::vector<Key>& keys, const Result<std::vector<Status>>& statuses);
+  void take_status(HeldDelivery& held, const Status& status);
+
+  void sweep(Moment now);
+  void look_after(HeldDelivery& held, Moment now);
+  void extend(Moment now);
+  void take_extensions(const std::vector<Key>& keys, Moment asked, const Result<std::vector<Extended>>& answers);
+  void lose(HeldDelivery& held);
+  void forget(const Key& key);
+
+  void begin_stop(Moment cancel_at);
+  void adjust_credit();
+  HeldDelivery* find(const Key& key);
+  void report(const std::string& problem);
+
+  // A completion for the broker or the client: runs `call` on the thread of the post, if there is one by then.
+  template <class Call>
+  auto later(Call call) {
+    return [weak = weak_from_this(), call = std::move(call)](auto answer) {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->inbox_.post([post = self.get(), call, answer = std::move(answer)] { call(*post, answer); });
+    };
+  }
+
+  const CallbackOptions options_;
+  const WebhookSigner signer_;
+  const std::shared_ptr<DeliveryLog> log_;
+  const DelivererHooks hooks_;
+  std::shared_ptr<Broker> broker_;
+  TaskInbox inbox_;
+  std::unique_ptr<Subscription> subscription_;
+  std::unique_ptr<http_client::HttpClient> client_;
+
+  // Of the thread.
+  std::map<Key, std::unique_ptr<HeldDelivery>> held_;
+  HostBook hosts_;
+  platform::SystemRandom random_;
+  std::size_t sending_ = 0;
+  std::size_t accepted_ = 0;
+  int credit_ = 0;
+  std::vector<Key> unsent_;  // Settlements that the broker has not been given.
+  bool reported_ = false;    // That the broker does not confirm.
+  Moment next_sweep_ = {};
+  bool stopping_ = false;
+  Moment cancel_at_ = Moment::max();
+  bool cancelled_ = false;
+  Moment give_up_at_ = Moment::max();
+
+  std::thread thread_;
+};
+
+}  // namespace bide::server

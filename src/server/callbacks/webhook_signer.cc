@@ -1,0 +1,71 @@
+#include "server/callbacks/webhook_signer.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <array>
+
+#include "core/quote.h"
+#include "wire/base64.h"
+
+namespace bide::server {
+
+namespace {
+
+constexpr std::string_view kPrefix = "whsec_";
+
+Result<std::vector<std::string>> read_keys(const std::vector<std::string>& secrets, const std::string& where) {
+  std::vector<std::string> keys;
+  for (const std::string& secret : secrets) {
+    auto key =
+        secret.starts_with(kPrefix) ? wire::from_base64(std::string_view(secret).substr(kPrefix.size())) : std::nullopt;
+    if (!key || key->size() < 24 || key->size() > 64) {
+      return Error{ErrorCode::kInvalidArgument, "secret " + std::to_string(keys.size() + 1) + where +
+                                                    " is not whsec_ followed by base64 of 24 to 64 bytes"};
+    }
+    keys.push_back(std::move(*key));
+  }
+  return keys;
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
+       text.size(), digest.data(), &size);
+  return std::string(reinterpret_cast<const char*>(digest.data()), size);
+}
+
+}  // namespace
+
+Result<WebhookSigner> WebhookSigner::make(const std::vector<std::string>& secrets,
+                                          const std::map<std::string, std::vector<std::string>>& by_host) {
+  WebhookSigner signer;
+  auto keys = read_keys(secrets, " of the callbacks");
+  if (!keys) return keys.error();
+  signer.keys_ = std::move(*keys);
+  for (const auto& [host, of_host] : by_host) {
+    auto read = read_keys(of_host, " of the callbacks to " + core::quoted(host));
+    if (!read) return read.error();
+    signer.by_host_[host] = std::move(*read);
+  }
+  return signer;
+}
+
+std::string WebhookSigner::sign(std::string_view host, std::string_view id, std::int64_t timestamp_s,
+                                std::string_view body) const {
+  const auto own = by_host_.find(host);
+  const std::vector<std::string>& keys = own == by_host_.end() ? keys_ : own->second;
+  if (keys.empty()) return {};
+  std::string text;
+  text.reserve(id.size() + 24 + body.size());
+  text.append(id).append(".").append(std::to_string(timestamp_s)).append(".").append(body);
+  std::string signature;
+  for (const std::string& key : keys) {
+    if (!signature.empty()) signature += ' ';
+    signature += "v1," + wire::to_base64(hmac_sha256(key, text));
+  }
+  return signature;
+}
+
+}  // namespace bide::server

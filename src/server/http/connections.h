@@ -1,0 +1,35 @@
+// Connections: those that are open, each from its start to its close.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+namespace bide::server {
+
+class Session;
+
+class Connections {
+ public:
+  void add(Session& session);
+  void remove(Session& session);
+
+  std::size_t count() const;
+  std::vector<std::shared_ptr<Session>> all() const;
+  // Those whose deadline is over.
+  std::vector<std::shared_ptr<Session>> overdue(std::chrono::steady_clock::time_point now) const;
+  // False: some are still open.
+  bool wait_for_none(std::chrono::milliseconds patience) const;
+
+ private:
+  mutable std::mutex mutex_;  // Guards everything below.
+  mutable std::condition_variable none_;
+  std::unordered_set<Session*> open_;  // None of them is destroyed while it is in here.
+};
+
+}  // namespace bide::server

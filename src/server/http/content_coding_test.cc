@@ -1,0 +1,67 @@
+#include "server/http/content_coding.h"
+
+#include <gtest/gtest.h>
+
+namespace bide::server {
+namespace {
+
+TEST(ContentCoding, ComesBackAsItWas) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += std::to_string(i) + ",";
+  const std::string zipped = gzip(text);
+  EXPECT_LT(zipped.size(), text.size());
+  // In pieces of any size.
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, zipped.size()}) {
+    Gunzip gunzip;
+    std::string back;
+    for (std::size_t at = 0; at < zipped.size(); at += piece) {
+      EXPECT_FALSE(gunzip.is_complete());
+      ASSERT_EQ(gunzip.push(std::string_view(zipped).substr(at, piece), back, text.size()), Gunzip::Result::kOk);
+    }
+    EXPECT_TRUE(gunzip.is_complete());
+    EXPECT_EQ(back, text);
+  }
+}
+
+TEST(ContentCoding, OfTwoFilesOneAfterTheOtherIsBoth) {
+  Gunzip gunzip;
+  std::string back;
+  ASSERT_EQ(gunzip.push(gzip("one ") + gzip("two"), back, 100), Gunzip::Result::kOk);
+  EXPECT_TRUE(gunzip.is_complete());
+  EXPECT_EQ(back, "one two");
+}
+
+TEST(ContentCoding, StopsABombAtTheLimit) {
+  const std::string bomb = gzip(std::string(10'000'000, 'a'));
+  ASSERT_LT(bomb.size(), 100'000u);
+  Gunzip gunzip;
+  std::string back;
+  EXPECT_EQ(gunzip.push(bomb, back, 1'000'000), Gunzip::Result::kTooLarge);
+  EXPECT_LE(back.size(), 1'000'000u);
+}
+
+TEST(ContentCoding, SaysWhenItIsNotGzip) {
+  std::string back;
+  EXPECT_EQ(Gunzip().push("{\"kind\":\"a\"}", back, 100), Gunzip::Result::kBroken);
+  std::string damaged = gzip(std::string(100, 'a'));
+  damaged[damaged.size() - 6] = static_cast<char>(damaged[damaged.size() - 6] ^ 1);
+  EXPECT_EQ(Gunzip().push(damaged, back, 1000), Gunzip::Result::kBroken);
+  EXPECT_EQ(Gunzip().push(gzip("a") + "rest", back, 1000), Gunzip::Result::kBroken);
+}
+
+TEST(ContentCoding, IsUsedForThoseWhoAcceptIt) {
+  EXPECT_TRUE(accepts_gzip("gzip"));
+  EXPECT_TRUE(accepts_gzip("br, gzip;q=0.5"));
+  EXPECT_TRUE(accepts_gzip("deflate , *"));
+  EXPECT_FALSE(accepts_gzip(""));
+  EXPECT_FALSE(accepts_gzip("br"));
+  EXPECT_FALSE(accepts_gzip("gzip;q=0"));
+  EXPECT_FALSE(accepts_gzip("gzip; q=0.000"));
+  EXPECT_TRUE(is_compressible("application/problem+json"));
+  EXPECT_TRUE(is_compressible("text/html; charset=utf-8"));
+  EXPECT_FALSE(is_compressible("text/event-stream"));
+  EXPECT_FALSE(is_compressible("image/png"));
+}
+
+}  // namespace
+}  // namespace bide::server

@@ -1,0 +1,113 @@
+#include "server/http/exchange.h"
+
+#include <utility>
+
+namespace bide::server {
+
+class Exchange::ReplyStream : public Stream {
+ public:
+  explicit ReplyStream(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  ~ReplyStream() override { exchange_->end(); }
+  ReplyStream(const ReplyStream&) = delete;
+  ReplyStream& operator=(const ReplyStream&) = delete;
+
+  bool write(std::string bytes) override { return exchange_->write(std::move(bytes)); }
+
+ private:
+  const std::shared_ptr<Exchange> exchange_;
+};
+
+Exchange::Exchange(std::function<void()> wake, std::size_t stream_limit)
+    : stream_limit_(stream_limit), wake_(std::move(wake)) {}
+
+// Called without the lock: it goes into the event loop, which may run anything.
+void Exchange::tell(std::unique_lock<std::mutex> lock) {
+  if (!std::exchange(connection_waits_, false)) return;
+  const std::function<void()> wake = wake_;
+  lock.unlock();
+  if (wake) wake();
+}
+
+void Exchange::send(Response response) {
+  std::function<void()> gone;
+  std::unique_lock lock(mutex_);
+  if (std::exchange(answered_, true)) return;
+  answer_.emplace(Answer{.response = std::move(response)});
+  gone.swap(gone_);
+  tell(std::move(lock));
+}
+
+std::shared_ptr<Stream> Exchange::stream(Response head) {
+  auto stream = std::make_shared<ReplyStream>(shared_from_this());
+  std::unique_lock lock(mutex_);
+  if (!std::exchange(answered_, true)) {
+    answer_.emplace(Answer{.response = std::move(head), .is_stream = true});
+    tell(std::move(lock));
+  }
+  return stream;
+}
+
+void Exchange::on_gone(std::function<void()> gone) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_gone_) {
+      gone_ = std::move(gone);
+      return;
+    }
+  }
+  gone();
+}
+
+bool Exchange::write(std::string bytes) {
+  std::unique_lock lock(mutex_);
+  if (is_gone_ || overflowed_) return false;
+  if (waiting_.size() + bytes.size() > stream_limit_) {
+    overflowed_ = true;
+    std::string().swap(waiting_);
+    tell(std::move(lock));
+    return false;
+  }
+  waiting_ += bytes;
+  tell(std::move(lock));
+  return true;
+}
+
+void Exchange::end() {
+  std::unique_lock lock(mutex_);
+  ended_ = true;
+  tell(std::move(lock));
+}
+
+std::optional<Exchange::Answer> Exchange::take_answer() {
+  const std::lock_guard lock(mutex_);
+  connection_waits_ = !answer_;
+  return std::exchange(answer_, std::nullopt);
+}
+
+Exchange::Part Exchange::take_part() {
+  const std::lock_guard lock(mutex_);
+  Part part{.bytes = std::exchange(waiting_, {}), .ended = ended_, .overflowed = overflowed_};
+  connection_waits_ = part.bytes.empty() && !part.ended && !part.overflowed;
+  return part;
+}
+
+void Exchange::client_is_gone() {
+  std::function<void()> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    is_gone_ = true;
+    gone.swap(gone_);
+    std::string().swap(waiting_);
+  }
+  if (gone) gone();
+}
+
+void Exchange::detach() {
+  client_is_gone();
+  std::function<void()> wake;
+  const std::lock_guard lock(mutex_);
+  wake.swap(wake_);
+  connection_waits_ = false;
+}
+
+}  // namespace bide::server

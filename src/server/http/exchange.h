@@ -1,0 +1,65 @@
+// Exchange: one request's way back. A route answers it from any thread; the connection takes the answer on its own.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "server/http/response.h"
+
+namespace bide::server {
+
+class Exchange : public ReplyTarget, public std::enable_shared_from_this<Exchange> {
+ public:
+  // `wake` is called, on whatever thread, when there is something to take and the connection said that it waits.
+  Exchange(std::function<void()> wake, std::size_t stream_limit);
+
+  // For the route.
+  void send(Response response) override;
+  std::shared_ptr<Stream> stream(Response head) override;
+  void on_gone(std::function<void()> gone) override;
+
+  // For the connection.
+  struct Answer {
+    Response response;
+    bool is_stream = false;
+  };
+  // Nothing: it is not there yet, and `wake` will be called.
+  std::optional<Answer> take_answer();
+  struct Part {
+    std::string bytes = {};
+    bool ended = false;       // By the route: the last there will be.
+    bool overflowed = false;  // The client did not read, and the stream was given up.
+  };
+  // Of a stream, what was written since. With neither bytes nor end: `wake` will be called.
+  Part take_part();
+  // Nobody will have the answer, or the rest of it.
+  void client_is_gone();
+  // And the connection is closed: it is never woken again, nor kept.
+  void detach();
+
+ private:
+  class ReplyStream;
+  bool write(std::string bytes);
+  void end();
+  void tell(std::unique_lock<std::mutex> lock);
+
+  const std::size_t stream_limit_;
+
+  std::mutex mutex_;  // Guards everything below.
+  std::function<void()> wake_;
+  std::function<void()> gone_;
+  std::optional<Answer> answer_;
+  std::string waiting_;  // Of the stream.
+  bool connection_waits_ = false;
+  bool is_gone_ = false;
+  bool answered_ = false;
+  bool ended_ = false;
+  bool overflowed_ = false;
+};
+
+}  // namespace bide::server

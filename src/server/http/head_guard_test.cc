@@ -1,0 +1,105 @@
+#include "server/http/head_guard.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace bide::server {
+namespace {
+
+const HttpLimits kLimits;
+
+int status_of(const std::string& head) {
+  const auto problem = check_head(head, kLimits);
+  return problem ? problem->status : 0;
+}
+
+std::string with_fields(const std::string& fields) { return "POST /v1/jobs HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n"; }
+
+TEST(HeadGuard, LetsOrdinaryRequestsThrough) {
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: localhost:7070\r\n\r\n"), 0);
+  EXPECT_EQ(status_of("GET / HTTP/1.0\r\n\r\n"), 0);
+  EXPECT_EQ(status_of("GET /a?b=c HTTP/1.1\r\nhost: [::1]:7070\r\nAccept: */*\r\nX: \t a b \r\n\r\n"), 0);
+  EXPECT_EQ(status_of(with_fields("Content-Length: 12\r\n")), 0);
+  EXPECT_EQ(status_of(with_fields("Transfer-Encoding: chunked\r\n")), 0);
+  EXPECT_EQ(status_of(with_fields("Accept: a\r\nAccept: b\r\n")), 0);
+}
+
+TEST(HeadGuard, RefusesFramingThatCanBeReadInTwoWays) {
+  for (const char* fields : {
+           "Content-Length: 1\r\nContent-Length: 1\r\n",
+           "Content-Length: 1\r\nContent-Length: 2\r\n",
+           "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+           "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n",
+           "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+           "Transfer-Encoding: identity\r\n",
+           "Transfer-Encoding: gzip, chunked\r\n",
+           "Transfer-Encoding: chunked, identity\r\n",
+           "Transfer-Encoding: xchunked\r\n",
+           "Transfer-Encoding: Chunked\r\n",
+           "Transfer-Encoding: \"chunked\"\r\n",
+           "Transfer-Encoding:\r\n",
+           "Transfer-Encoding : chunked\r\n",
+           "Content-Length: +1\r\n",
+           "Content-Length: -1\r\n",
+           "Content-Length: 0x10\r\n",
+           "Content-Length: 1 1\r\n",
+           "Content-Length: 1,1\r\n",
+           "Content-Length:\r\n",
+           "Host: b\r\n",
+           "X: a\r\n folded\r\n",
+           "X: a\r\n\tfolded\r\n",
+           " X: a\r\n",
+           "X\r\n",
+           ": a\r\n",
+           "X Y: a\r\n",
+           "X: a\nY: b\r\n",
+           "X: a\rY: b\r\n",
+           "X: a\x01\r\n",
+           "X: a\x7f\r\n",
+       }) {
+    EXPECT_EQ(status_of(with_fields(fields)), 400) << fields;
+  }
+  EXPECT_EQ(status_of(with_fields(std::string("X: a\0b\r\n", 8))), 400);
+  EXPECT_EQ(status_of("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400) << "no Host";
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: a b\r\n\r\n"), 400);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"), 400);
+}
+
+TEST(HeadGuard, RefusesWhatIsNoRequestLine) {
+  for (const char* line : {"GET", "GET /", "GET  HTTP/1.1", "G\x01T / HTTP/1.1", "GET / HTTP/1.1 ", "GET /\t HTTP/1.1",
+                           "GET /a b HTTP/1.1", "GET / http/1.1", "GET / HTTP/11", "(GET) / HTTP/1.1", "GET /\x80 HTTP/1.1"}) {
+    EXPECT_EQ(status_of(std::string(line) + "\r\nHost: a\r\n\r\n"), 400) << line;
+  }
+  EXPECT_EQ(status_of("PRI * HTTP/2.0\r\n\r\n"), 505);
+  EXPECT_EQ(status_of("GET / HTTP/1.2\r\nHost: a\r\n\r\n"), 505);
+}
+
+TEST(HeadGuard, KeepsToItsLimits) {
+  const auto target_of = [](std::size_t bytes) {
+    return "GET /" + std::string(bytes - 1, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  };
+  EXPECT_EQ(status_of(target_of(kLimits.target_bytes)), 0);
+  EXPECT_EQ(status_of(target_of(kLimits.target_bytes + 1)), 414);
+  std::string fields;
+  for (std::size_t i = 1; i < kLimits.fields; ++i) fields += "X: a\r\n";
+  EXPECT_EQ(status_of(with_fields(fields)), 0);
+  EXPECT_EQ(status_of(with_fields(fields + "X: a\r\n")), 431);
+  EXPECT_EQ(status_of(with_fields("X: " + std::string(kLimits.head_bytes, 'a') + "\r\n")), 431);
+  EXPECT_EQ(status_of(with_fields("Content-Length: 9999999999999999999999\r\n")), 413);
+}
+
+TEST(HeadGuard, DoesNotWaitForTheEndOfWhatCannotBecomeARequest) {
+  EXPECT_EQ(check_head_so_far("\x16\x03\x01", 0, kLimits)->code, "tls_on_plain_port");
+  EXPECT_EQ(check_head_so_far("\x80", 0, kLimits)->status, 400);
+  EXPECT_EQ(check_head_so_far("GET / HTTP/1.1\n", 0, kLimits)->status, 400);
+  EXPECT_EQ(check_head_so_far("GET " + std::string(kLimits.target_bytes + 100, 'a'), 0, kLimits)->status, 414);
+  EXPECT_EQ(check_head_so_far("GET / HTTP/1.1\r\nX: " + std::string(kLimits.head_bytes, 'a'), 0, kLimits)->status, 431);
+  EXPECT_FALSE(check_head_so_far("GET / HTTP/1.1\r", 0, kLimits));
+  EXPECT_FALSE(check_head_so_far("", 0, kLimits));
+  EXPECT_EQ(check_head_so_far("GET / HTTP/1.1\rX", 15, kLimits)->status, 400) << "the CR was the last byte seen";
+}
+
+}  // namespace
+}  // namespace bide::server

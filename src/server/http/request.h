@@ -1,0 +1,31 @@
+// Request: one HTTP request, whole, checked and decoded, as a route sees it. No type of the HTTP library gets this far.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "server/http/identity.h"
+
+namespace bide::server {
+
+enum class Method : std::uint8_t { kGet, kHead, kPost, kPut, kPatch, kDelete, kOptions, kOther };
+
+std::string_view to_string(Method method);
+
+struct Request {
+  Method method = Method::kGet;
+  std::string path = {};                            // Without the query; the parts of `captured` are percent-decoded.
+  std::map<std::string, std::string> captured = {};  // {"id", "..."} for /v1/jobs/{id}.
+  std::map<std::string, std::string> query = {};    // Decoded; a name that comes twice was refused before.
+  std::map<std::string, std::string> fields = {};   // Names in lower case.
+  std::string body = {};                            // Without its content coding.
+  std::string peer = {};                            // An address, or "unix".
+  Identity caller = {};
+
+  std::string_view field(std::string_view lower_case_name) const;  // Empty when it is not there.
+};
+
+}  // namespace bide::server

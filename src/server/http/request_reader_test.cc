@@ -1,0 +1,163 @@
+#include "server/http/request_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "server/http/content_coding.h"
+
+namespace bide::server {
+namespace {
+
+using Step = RequestReader::Step;
+
+constexpr std::uint64_t kMost = 1000;
+
+struct Outcome {
+  std::vector<Request> requests = {};
+  wire::Problem problem = {};  // Status 400 and no code: none.
+  bool is_busy = false;
+};
+
+// Fed in pieces of so many bytes.
+Outcome read(std::string_view bytes, std::size_t piece, bool gzip = false) {
+  const HttpLimits limits;
+  RequestReader reader(limits);
+  Outcome outcome;
+  std::string copy;
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    // A place of its own each time: whoever keeps a view of it is found out.
+    copy = std::string(bytes.substr(at, piece));
+    reader.feed(copy);
+    for (Step step = reader.advance(); step != Step::kMore; step = reader.advance()) {
+      if (step == Step::kHead) reader.accept_body(kMost, gzip);
+      if (step == Step::kWhole) outcome.requests.push_back(reader.take());
+      if (step == Step::kRefused) {
+        outcome.problem = reader.problem();
+        return outcome;
+      }
+    }
+    copy.assign(copy.size(), '!');
+  }
+  outcome.is_busy = reader.is_busy();
+  return outcome;
+}
+
+constexpr std::string_view kTwo =
+    "POST /v1/jobs?dry=1 HTTP/1.1\r\nHost: a\r\nX-Trace: 1\r\nx-trace: 2\r\nContent-Length: 5\r\n\r\nhello"
+    "\r\n"
+    "PUT /v1/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
+    "GET /healthz HTTP/1.0\r\n\r\n";
+
+TEST(RequestReader, ReadsRequestsOneAfterTheOtherInPiecesOfAnySize) {
+  for (const std::size_t piece : {1, 2, 3, 7, 50, 1000}) {
+    const Outcome outcome = read(kTwo, piece);
+    ASSERT_EQ(outcome.requests.size(), 3u) << piece << outcome.problem.detail;
+    EXPECT_FALSE(outcome.is_busy);
+    const Request& first = outcome.requests[0];
+    EXPECT_EQ(first.method, Method::kPost);
+    EXPECT_EQ(first.path, "/v1/jobs");
+    EXPECT_EQ(first.query.at("dry"), "1");
+    EXPECT_EQ(first.field("x-trace"), "1, 2");
+    EXPECT_EQ(first.body, "hello");
+    EXPECT_EQ(outcome.requests[1].body, "hello world");
+    EXPECT_EQ(outcome.requests[2].path, "/healthz");
+  }
+}
+
+TEST(RequestReader, KnowsWhetherTheConnectionStaysOpen) {
+  const HttpLimits limits;
+  const auto keeps = [&](std::string_view head) {
+    RequestReader reader(limits);
+    reader.feed(head);
+    EXPECT_EQ(reader.advance(), Step::kHead);
+    return reader.keep_alive();
+  };
+  EXPECT_TRUE(keeps("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_FALSE(keeps("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+  EXPECT_FALSE(keeps("GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n"));
+  EXPECT_FALSE(keeps("GET / HTTP/1.0\r\n\r\n"));
+  EXPECT_TRUE(keeps("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+}
+
+std::string chunked(std::string_view rest) {
+  return "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string(rest);
+}
+
+TEST(RequestReader, RefusesChunksThatAreNone) {
+  for (const std::string& rest : {
+           std::string("x\r\n"),
+           std::string("-1\r\nhello\r\n"),
+           std::string("5\r\nhelloX\r\n"),
+           std::string("0\r\nX-Trailer: a\r\n\r\n"),
+           "0\r\nX: " + std::string(70'000, 'a') + "\r\n\r\n",
+           "5;" + std::string(300, 'a') + "\r\nhello\r\n0\r\n\r\n",
+           "5;" + std::string(100'000, 'a'),
+           std::string(100'000, '0'),
+           std::string("fffffffffffffffff\r\n"),
+       }) {
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{1000}, rest.size() + 100}) {
+      if (piece == 1 && rest.size() > 1000) continue;
+      const Outcome outcome = read(chunked(rest), piece);
+      EXPECT_EQ(outcome.problem.status, 400) << rest.substr(0, 20);
+      EXPECT_NE(outcome.problem.code, "") << rest.substr(0, 20);
+      EXPECT_TRUE(outcome.requests.empty());
+    }
+  }
+}
+
+TEST(RequestReader, StopsABodyAtItsLimit) {
+  const std::string exact(kMost, 'a');
+  EXPECT_EQ(read("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + exact, 100).requests.size(), 1u);
+  EXPECT_EQ(read("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n" + exact + "a", 100).problem.status, 413);
+  EXPECT_EQ(read(chunked("3e8\r\n" + exact + "\r\n0\r\n\r\n"), 100).requests.size(), 1u);
+  EXPECT_EQ(read(chunked("3e9\r\n"), 100).problem.status, 413) << "at once, before it comes";
+  EXPECT_EQ(read(chunked("3e8\r\n" + exact + "\r\n1\r\na\r\n0\r\n\r\n"), 100).problem.status, 413);
+}
+
+TEST(RequestReader, CountsABodyAsItIsWithoutItsCoding) {
+  const auto post = [](const std::string& body) {
+    return "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  const Outcome good = read(post(gzip(std::string(kMost, 'a'))), 10, true);
+  ASSERT_EQ(good.requests.size(), 1u);
+  EXPECT_EQ(good.requests[0].body, std::string(kMost, 'a'));
+  EXPECT_EQ(read(post(gzip(std::string(kMost + 1, 'a'))), 10, true).problem.status, 413);
+  EXPECT_EQ(read(post("not gzip"), 10, true).problem.code, "invalid_gzip");
+  const std::string whole = gzip("hello");
+  EXPECT_EQ(read(post(whole.substr(0, whole.size() - 1)), 10, true).problem.code, "invalid_gzip");
+}
+
+TEST(RequestReader, DropsABodyThatNobodyWants) {
+  const HttpLimits limits;
+  RequestReader reader(limits);
+  reader.feed("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloGET");
+  ASSERT_EQ(reader.advance(), Step::kHead);
+  reader.drop_body(5);
+  ASSERT_EQ(reader.advance(), Step::kWhole);
+  EXPECT_EQ(reader.take().body, "");
+  EXPECT_EQ(reader.waiting_bytes(), 3u);
+}
+
+TEST(RequestReader, KnowsWhoWaitsForLeaveToSendABody) {
+  const HttpLimits limits;
+  RequestReader reader(limits);
+  reader.feed("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_EQ(reader.advance(), Step::kHead);
+  EXPECT_TRUE(reader.wants_continue());
+}
+
+TEST(RequestReader, HoldsNothingOnceTheRequestIsTaken) {
+  const HttpLimits limits;
+  RequestReader reader(limits);
+  reader.feed("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(reader.advance(), Step::kHead);
+  EXPECT_TRUE(reader.is_busy());
+  reader.accept_body(0, false);
+  ASSERT_EQ(reader.advance(), Step::kWhole);
+  reader.take();
+  EXPECT_FALSE(reader.is_busy());
+}
+
+}  // namespace
+}  // namespace bide::server

@@ -1,0 +1,56 @@
+// Response: what a route answers. Reply: the one way to give it, once, from any thread, now or later.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bide::server {
+
+struct Response {
+  int status = 200;
+  std::string content_type = {};  // Empty: there is no body.
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> fields = {};
+};
+
+// An answer without an end: server-sent events.
+class Stream {
+ public:
+  virtual ~Stream() = default;  // Ends the answer.
+  // False when the client has gone, or reads so slowly that too much is waiting: then give it up.
+  virtual bool write(std::string bytes) = 0;
+};
+
+// Where the answer goes: implemented by the connection, and by tests.
+class ReplyTarget {
+ public:
+  virtual ~ReplyTarget() = default;
+  virtual void send(Response response) = 0;
+  virtual std::shared_ptr<Stream> stream(Response head) = 0;
+  // Called at most once, on any thread, when the client goes away before it has its answer.
+  virtual void on_gone(std::function<void()> gone) = 0;
+};
+
+// Destroyed without an answer, it answers 500: no client waits for ever.
+class Reply {
+ public:
+  explicit Reply(std::shared_ptr<ReplyTarget> target) : target_(std::move(target)) {}
+  Reply(Reply&&) noexcept = default;
+  Reply& operator=(Reply&&) noexcept = default;
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+  ~Reply();
+
+  void send(Response response);
+  std::shared_ptr<Stream> stream(Response head);
+  void on_gone(std::function<void()> gone);
+
+ private:
+  std::shared_ptr<ReplyTarget> target_;  // Null once answered.
+};
+
+}  // namespace bide::server

@@ -1,0 +1,69 @@
+// Service: what all connections of a server share: its routes, its rules, its limits and its counts.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "server/http/browser_guard.h"
+#include "server/http/connections.h"
+#include "server/http/identity.h"
+#include "server/http/limits.h"
+#include "server/http/request.h"
+#include "server/http/router.h"
+#include "wire/problem.h"
+
+namespace bide::server {
+
+// Who asks, or why they may not do what the scope stands for. Called on a thread of the server; must not block.
+using Admit = std::function<std::variant<Identity, wire::Problem>(const Request&, Scope)>;
+
+// One request, when its answer is out.
+struct Served {
+  Method method = Method::kGet;
+  std::string_view pattern = {};  // Of the route; empty: there was none.
+  int status = 0;
+  std::chrono::nanoseconds duration{0};  // From its last byte to the last byte of the answer, as far as the socket knows.
+  std::string_view peer = {};
+};
+
+struct ServiceOptions {
+  Routes routes = {};
+  Admit admit = {};                      // Null: everybody may do everything.
+  std::vector<std::string> hosts = {};   // See BrowserGuard.
+  HttpLimits limits = {};
+  std::function<void(const Served&)> on_served = {};
+  std::function<void(std::string_view)> on_problem = {};  // One line, for the log.
+};
+
+class Service {
+ public:
+  explicit Service(ServiceOptions options)
+      : router(std::move(options.routes)),
+        admit(std::move(options.admit)),
+        browsers(std::move(options.hosts)),
+        limits(options.limits),
+        on_served(std::move(options.on_served)),
+        on_problem(std::move(options.on_problem)) {}
+
+  const Router router;
+  const Admit admit;
+  const BrowserGuard browsers;
+  const HttpLimits limits;
+  const std::function<void(const Served&)> on_served;
+  const std::function<void(std::string_view)> on_problem;
+
+  Connections connections;
+  std::atomic<bool> draining = false;
+  std::atomic<std::uint64_t> held_bytes = 0;
+  std::atomic<std::uint64_t> requests = 0;
+  std::atomic<std::uint64_t> refused = 0;  // Requests that could not be read, and connections that were not let in.
+};
+
+}  // namespace bide::server

@@ -1,0 +1,97 @@
+#include "server/http/target.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/quote.h"
+
+namespace bide::server {
+
+namespace {
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+wire::Problem invalid(std::string detail) {
+  return {.status = 400, .code = "invalid_target", .detail = std::move(detail)};
+}
+
+// "http://host/path" -> "/path"; what has no scheme is left alone.
+std::string_view without_authority(std::string_view text) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!text.starts_with(scheme)) continue;
+    text.remove_prefix(scheme.size());
+    const std::size_t path = text.find_first_of("/?");
+    return path == std::string_view::npos ? std::string_view("/") : text.substr(path);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool percent_decode(std::string_view text, bool plus_is_space, std::string& out) {
+  out.clear();
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%') {
+      const int high = i + 1 < text.size() ? hex_value(text[i + 1]) : -1;
+      const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
+      if (high < 0 || low < 0) return false;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    } else if (c == '+' && plus_is_space) {
+      c = ' ';
+    }
+    if (c == '\0') return false;
+    out += c;
+  }
+  return true;
+}
+
+std::variant<Target, wire::Problem> parse_target(std::string_view text) {
+  const auto visible = [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; };
+  if (!std::all_of(text.begin(), text.end(), visible)) return invalid("the request target holds a space or control character");
+  if (text == "*") return Target{.path = "*"};
+  text = without_authority(text);
+  const std::size_t mark = text.find('?');
+  Target target{.path = std::string(text.substr(0, mark))};
+  if (target.path.empty()) target.path = "/";
+  if (target.path.front() != '/') {
+    return invalid("the request target must be a path that begins with /, not " + core::quoted(text));
+  }
+  std::string decoded;
+  if (!percent_decode(target.path, false, decoded)) {
+    return invalid("the path " + core::quoted(target.path) + " has a % that is not followed by two hexadecimal digits, or %00");
+  }
+  if (mark == std::string_view::npos) return target;
+
+  for (std::string_view rest = text.substr(mark + 1); !rest.empty();) {
+    const std::size_t end = std::min(rest.find('&'), rest.size());
+    const std::string_view pair = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (pair.empty()) continue;
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    std::string name;
+    std::string value;
+    if (!percent_decode(pair.substr(0, equals), true, name) ||
+        !percent_decode(pair.substr(std::min(equals + 1, pair.size())), true, value)) {
+      return invalid("the query parameter " + core::quoted(pair) +
+                     " has a % that is not followed by two hexadecimal digits, or %00");
+    }
+    const auto [at, is_new] = target.query.emplace(std::move(name), std::move(value));
+    if (!is_new) {
+      return wire::Problem{.status = 400,
+                           .code = "duplicate_parameter",
+                           .detail = "the query parameter " + core::quoted(at->first) + " is given twice",
+                           .field = at->first};
+    }
+  }
+  return target;
+}
+
+}  // namespace bide::server

@@ -1,0 +1,198 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "brokers/open_broker.h"
+#include "core/quote.h"
+#include "metrics/metered_broker.h"
+#include "metrics/metrics.h"
+#include "server/api/api.h"
+#include "server/auth/gate.h"
+#include "server/auth/token_file.h"
+#include "server/callbacks/callback_check.h"
+#include "server/callbacks/callback_service.h"
+#include "server/health.h"
+
+namespace bide::server {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+Result<std::vector<ListenAddress>> parse_addresses(const std::vector<std::string>& texts) {
+  std::vector<ListenAddress> addresses;
+  for (const std::string& text : texts) {
+    auto address = parse_listen_address(text);
+    if (!address) return address.error();
+    addresses.push_back(std::move(*address));
+  }
+  if (addresses.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "there is no address to listen on; name one with --listen"};
+  }
+  return addresses;
+}
+
+// Others must not be able to reach what asks nobody for a token.
+Status check_exposure(const std::vector<ListenAddress>& addresses, const Gate& gate) {
+  for (const ListenAddress& address : addresses) {
+    if (address.is_local() || gate.has_tokens()) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 "others can reach " + core::quoted(to_string(address)) +
+                     " and there are no tokens: make one with `bide token create`, or listen on 127.0.0.1"};
+  }
+  return {};
+}
+
+Admit admit_by(Gate& gate) {
+  return [&gate](const Request& request, Scope scope) { return gate.admit(request, scope); };
+}
+
+void append(Routes& all, Routes more) { std::move(more.begin(), more.end(), std::back_inserter(all)); }
+
+milliseconds left_until(Clock::time_point end) {
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now()));
+}
+
+}  // namespace
+
+// From the bottom up: each is used by those after it.
+struct Server::Parts {
+  explicit Parts(ServerOptions given) : options(std::move(given)), log(options.log) {}
+
+  Status open_gate();
+  Status open_broker();
+  Status open_http(std::vector<ListenAddress> addresses);
+  void log_served(const Served& served) const;
+
+  const ServerOptions options;
+  const Log log;
+  std::unique_ptr<Gate> gate;
+  std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
+  brokers::OpenedBroker opened;
+  std::unique_ptr<CallbackService> callbacks;
+  std::shared_ptr<Health> health;
+  std::unique_ptr<Api> api;
+  std::unique_ptr<HttpServer> http;
+};
+
+Status Server::Parts::open_gate() {
+  const std::string file = options.token_file.empty() ? token_file_of(options.url).value_or("") : options.token_file;
+  auto opened_gate = Gate::open({.token_file = file,
+                                 .local_without_token = options.local_without_token,
+                                 .on_reload = [this](std::string_view text) { log.info(text); }});
+  if (!opened_gate) return opened_gate.error();
+  gate = std::move(*opened_gate);
+  return {};
+}
+
+Status Server::Parts::open_broker() {
+  auto broker = brokers::open_broker(options.url, {.on_commit = [counted = metrics](auto time) { counted->commit_took(time); }});
+  if (!broker) return broker.error();
+  opened = std::move(*broker);
+  const auto metered = std::make_shared<metrics::MeteredBroker>(opened.broker, metrics);
+  auto started = CallbackService::start(
+      options.callbacks, metered, opened.inspector,
+      {.on_delivery =
+           [this](const DeliveryRecord& delivery) { metrics->callback_attempt(to_string(delivery.outcome)); },
+       .on_problem = [this](std::string_view text) { log.warning(text); }});
+  if (!started) return started.error();
+  callbacks = std::move(*started);
+  return {};
+}
+
+Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
+  health = Health::make({.broker = opened.broker,
+                         .inspector = opened.inspector,
+                         .metrics = metrics,
+                         .version = options.version,
+                         .durability = weaker_durability(options.url)});
+  const CallbackOptions& rules = options.callbacks;
+  api = std::make_unique<Api>(ApiOptions{
+      .broker = callbacks->broker().get(),
+      .inspector = opened.inspector.get(),
+      .callback_queue = callback_queue(rules),
+      .find_callback_problem = [&rules](const Job& job) { return find_callback_problem(rules, job); },
+      .version = options.version});
+
+  Routes routes = api->routes(callbacks->routes());
+  append(routes, health->routes());
+  auto started = HttpServer::start(
+      {.listen = std::move(addresses),
+       .certificate_file = options.tls.certificate,
+       .key_file = options.tls.key,
+       .threads = options.threads,
+       .service = {.routes = std::move(routes),
+                   .admit = admit_by(*gate),
+                   .hosts = options.hosts,
+                   .limits = options.limits,
+                   .on_served = [this](const Served& served) { log_served(served); },
+                   .on_problem = [this](std::string_view text) { log.warning(text); }}});
+  if (!started) return started.error();
+  http = std::move(*started);
+  return {};
+}
+
+void Server::Parts::log_served(const Served& served) const {
+  const LogLevel level = served.status >= 500 && served.status != 503 ? LogLevel::kWarning : LogLevel::kDebug;
+  if (!log.writes(level)) return;
+  log.write(level, "served",
+            {{"method", to_string(served.method)},
+             {"path", served.pattern},
+             {"status", served.status},
+             {"peer", served.peer},
+             {"duration", std::chrono::duration_cast<milliseconds>(served.duration)}});
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() {
+  parts_->http.reset();
+  if (parts_->api) parts_->api->stop();
+  if (parts_->callbacks) parts_->callbacks->stop(milliseconds(0));
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
+  auto addresses = parse_addresses(options.listen);
+  if (!addresses) return addresses.error();
+  if (options.tls.certificate.empty() != options.tls.key.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "TLS needs both a certificate and its key"};
+  }
+  // Taken apart in order also when it cannot be put together.
+  std::unique_ptr<Server> server(new Server(std::make_unique<Parts>(std::move(options))));
+  Parts& parts = *server->parts_;
+  // The tokens lie in the data directory, so what is wrong with that is told first.
+  if (const Status opened = parts.open_broker(); !opened) return opened.error();
+  if (const Status opened = parts.open_gate(); !opened) return opened.error();
+  if (const Status hidden = check_exposure(*addresses, *parts.gate); !hidden) return hidden.error();
+  if (const Status opened = parts.open_http(std::move(*addresses)); !opened) return opened.error();
+  for (const std::string& url : server->urls()) parts.log.info("listening", {{"url", url}});
+  if (!parts.gate->has_tokens() && !parts.options.local_without_token) {
+    parts.log.warning("nobody can get in yet: make a token with `bide token create`, or start with --local-without-token");
+  }
+  return server;
+}
+
+std::vector<std::string> Server::urls() const { return parts_->http->urls(); }
+std::vector<ListenAddress> Server::addresses() const { return parts_->http->addresses(); }
+HttpCounts Server::counts() const { return parts_->http->counts(); }
+const Log& Server::log() const { return parts_->log; }
+
+Status Server::reload() { return parts_->http->reload_certificate(); }
+
+bool Server::is_responsive(milliseconds patience) const { return parts_->http->is_responsive(patience); }
+
+bool Server::stop() {
+  const Clock::time_point end = Clock::now() + parts_->options.grace;
+  parts_->health->set_draining();
+  parts_->http->begin_drain();
+  parts_->api->stop();
+  const bool all_done = parts_->http->wait_drained(left_until(end));
+  parts_->http->cut_off();
+  parts_->callbacks->stop(left_until(end));
+  return all_done;
+}
+
+}  // namespace bide::server

@@ -1,0 +1,42 @@
+// Requests that change jobs that are there, as JSON.
+//
+//   reschedule   {"due":"2026-01-02T03:04:05Z"}   or   {"delay":"10m"}   or   {"delay_ms":600000}
+//   a choice     {"ids":["..."]}   or
+//   {"filter":{"queue":"mail","kind":"send","error":"timeout","since":...,"until":...},
+//                "limit":100,"dry_run":true}; every dead job when "filter" is {} and there is no limit
+//   replay       a choice, and "keep_attempts":true, "delay":"10s"
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bide/inspector.h"
+#include "wire/problem.h"
+
+namespace bide::wire {
+
+std::optional<Problem> read_reschedule(std::string_view body, Time now, Time& due);
+std::string reschedule_json(Time due);
+
+struct Choice {
+  std::vector<JobId> ids = {};
+  std::optional<JobFilter> filter = {};  // Instead of ids.
+  std::uint64_t limit = 0;               // Of what matches; 0: all.
+  bool dry_run = false;                  // Only count what matches.
+};
+
+struct ReplayRequest {
+  Choice choice = {};
+  ReplayOptions options = {};
+};
+
+// Only ids: {"ids":[...]}.
+std::optional<Problem> read_ids(std::string_view body, std::vector<JobId>& ids);
+std::optional<Problem> read_choice(std::string_view body, Choice& choice);
+std::optional<Problem> read_replay(std::string_view body, ReplayRequest& request);
+std::string replay_json(const std::vector<JobId>& ids, const ReplayOptions& options);
+
+}  // namespace bide::wire

@@ -1,0 +1,129 @@
+#include "wire/filter_query.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/did_you_mean.h"
+#include "core/quote.h"
+#include "core/time_text.h"
+#include "wire/take_values.h"
+
+namespace bide::wire {
+
+namespace {
+
+using core::quoted;
+
+constexpr auto kNames =
+    std::to_array<std::string_view>({"state", "queue", "kind", "error", "since", "until", "cursor", "limit"});
+constexpr std::array kStates = {JobState::kScheduled, JobState::kReady, JobState::kRunning, JobState::kDone,
+                                JobState::kDead};
+
+Problem invalid(std::string_view name, const std::string& text) {
+  return make_problem("invalid_parameter", std::string(name) + ": " + text, std::string(name));
+}
+
+MaybeProblem take_limit(const std::string& text, std::size_t& out) {
+  const auto limit = parse_whole(text);
+  if (!limit || *limit < 1 || *limit > static_cast<std::int64_t>(kLongestPage)) {
+    return make_problem(
+        "invalid_limit",
+        "invalid limit " + quoted(text) + "; allowed: a whole number from 1 to " + std::to_string(kLongestPage),
+        "limit");
+  }
+  out = static_cast<std::size_t>(*limit);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Problem> read_state(std::string_view text, JobState& out) {
+  std::vector<std::string_view> names;
+  for (const JobState state : kStates) {
+    names.push_back(to_string(state));
+    if (names.back() != text) continue;
+    out = state;
+    return std::nullopt;
+  }
+  return invalid("state", "unknown state " + quoted(text) + "; allowed: scheduled, ready, running, done, dead" +
+                              core::did_you_mean(text, names));
+}
+
+std::optional<Problem> read_filter_field(std::string_view name, std::string_view value, JobFilter& filter) {
+  if (value.empty()) return std::nullopt;
+  if (name == "state") {
+    while (true) {
+      const std::size_t comma = value.find(',');
+      if (MaybeProblem problem = read_state(value.substr(0, comma), filter.states.emplace_back())) return problem;
+      if (comma == std::string_view::npos) return std::nullopt;
+      value.remove_prefix(comma + 1);
+    }
+  }
+  if (name == "queue") {
+    filter.queue = value;
+  } else if (name == "kind") {
+    filter.kind = value;
+  } else if (name == "error") {
+    filter.error = value;
+  } else {
+    const auto time = core::parse_time(value);
+    if (!time) return invalid(name, time.error().message);
+    (name == "since" ? filter.since : filter.until) = *time;
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> read_list_query(const std::map<std::string, std::string>& query, ListRequest& request) {
+  for (const auto& [name, value] : query) {
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      return make_problem("unknown_parameter", "unknown parameter " + quoted(name) + core::did_you_mean(name, kNames),
+                          name);
+    }
+    if (name == "limit") {
+      if (MaybeProblem problem = take_limit(value, request.limit)) return problem;
+    } else if (name == "cursor") {
+      request.cursor = value;
+    } else if (MaybeProblem problem = read_filter_field(name, value, request.filter)) {
+      return problem;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string percent_encoded(std::string_view text) {
+  static constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '_' || c == '.' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += '%';
+      out += kDigits[static_cast<unsigned char>(c) >> 4];
+      out += kDigits[static_cast<unsigned char>(c) & 15];
+    }
+  }
+  return out;
+}
+
+std::string list_query(const ListRequest& request) {
+  std::string query = "limit=" + std::to_string(request.limit);
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) query += "&" + std::string(name) + "=" + percent_encoded(value);
+  };
+  const JobFilter& filter = request.filter;
+  std::string states;
+  for (const JobState state : filter.states) states += (states.empty() ? "" : ",") + std::string(to_string(state));
+  if (!states.empty()) query += "&state=" + states;
+  add("queue", filter.queue);
+  add("kind", filter.kind);
+  add("error", filter.error);
+  if (filter.since) add("since", core::format_time(*filter.since));
+  if (filter.until) add("until", core::format_time(*filter.until));
+  add("cursor", request.cursor);
+  return query;
+}
+
+}  // namespace bide::wire

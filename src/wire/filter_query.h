@@ -1,0 +1,35 @@
+// JobFilter as the query of a URL: ?state=ready,scheduled&queue=mail&kind=send&error=timeout&since=...&until=...
+// &cursor=...&limit=50
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bide/inspector.h"
+#include "wire/problem.h"
+
+namespace bide::wire {
+
+struct ListRequest {
+  JobFilter filter = {};
+  std::string cursor = {};
+  std::size_t limit = 50;  // 1 to kLongestPage.
+};
+
+inline constexpr std::size_t kLongestPage = 1000;
+
+// Any other name is a problem. An empty value is as good as none.
+std::optional<Problem> read_list_query(const std::map<std::string, std::string>& query, ListRequest& request);
+
+// One field of a filter by its name above, which is one of them. An empty value changes nothing.
+std::optional<Problem> read_filter_field(std::string_view name, std::string_view value, JobFilter& filter);
+std::optional<Problem> read_state(std::string_view text, JobState& out);
+
+// Percent-encoded, without the question mark.
+std::string list_query(const ListRequest& request);
+std::string percent_encoded(std::string_view text);
+
+}  // namespace bide::wire

@@ -1,0 +1,150 @@
+#include "wire/json_writer.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "core/time_text.h"
+#include "wire/base64.h"
+#include "wire/utf8.h"
+
+namespace bide::wire {
+
+namespace {
+
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+// Bytes that go into a string as they are.
+constexpr std::array<bool, 256> kPlain = [] {
+  std::array<bool, 256> plain{};
+  for (std::size_t c = 0x20; c < 0x7f; ++c) plain[c] = c != '"' && c != '\\';
+  return plain;
+}();
+
+void append_escaped(std::string& out, char c) {
+  switch (c) {
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
+  }
+  out += "\\u00";
+  out += kDigits[static_cast<unsigned char>(c) >> 4];
+  out += kDigits[static_cast<unsigned char>(c) & 15];
+}
+
+}  // namespace
+
+JsonWriter& JsonWriter::name(std::string_view name) {
+  comma();
+  out_ += '"';
+  out_ += name;
+  out_ += "\":";
+  comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::any_name(std::string_view name) {
+  string(name).out_ += ':';
+  comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::raw(std::string_view json) {
+  comma();
+  out_ += json;
+  comma_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::string(std::string_view text) {
+  comma();
+  comma_ = true;
+  out_ += '"';
+  std::size_t from = 0;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (kPlain[static_cast<unsigned char>(text[at])]) {
+      ++at;
+      continue;
+    }
+    const std::size_t bytes = character_bytes(text.substr(at));
+    if (bytes > 1) {
+      at += bytes;
+      continue;
+    }
+    out_ += text.substr(from, at - from);
+    if (bytes == 0) {
+      out_ += "\xef\xbf\xbd";
+    } else {
+      append_escaped(out_, text[at]);
+    }
+    from = ++at;
+  }
+  out_ += text.substr(from);
+  out_ += '"';
+  return *this;
+}
+
+JsonWriter& JsonWriter::number(double value) {
+  if (!std::isfinite(value)) return null();
+  char buffer[32];
+  const auto last = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return raw(std::string_view(buffer, static_cast<std::size_t>(last.ptr - buffer)));
+}
+
+JsonWriter& JsonWriter::field(std::string_view key, const JobId& id) {
+  char text[38];
+  std::size_t at = 0;
+  text[at++] = '"';
+  for (std::size_t i = 0; i < JobId::kSize; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text[at++] = '-';
+    text[at++] = kDigits[id.bytes()[i] >> 4];
+    text[at++] = kDigits[id.bytes()[i] & 15];
+  }
+  text[at++] = '"';
+  return name(key).raw(std::string_view(text, at));
+}
+
+JsonWriter& JsonWriter::field(std::string_view key, Time time) {
+  const std::int64_t ms = time.time_since_epoch().count();
+  constexpr std::int64_t kYear9999 = 253'370'764'800'000;
+  if (ms < 0 || ms >= kYear9999) return name(key).string(core::format_time(time));
+  // The jobs of an answer are due close together: most share their second with the one before.
+  thread_local std::int64_t last_second = -1;
+  thread_local std::string text;
+  if (ms / 1000 != last_second) {
+    text = '"' + core::format_time(time) + '"';
+    last_second = ms / 1000;
+  }
+  const auto fraction = static_cast<std::size_t>(ms % 1000);
+  const std::size_t at = text.size() - 5;  // Three digits, Z, quote.
+  text[at] = kDigits[fraction / 100];
+  text[at + 1] = kDigits[fraction / 10 % 10];
+  text[at + 2] = kDigits[fraction % 10];
+  return name(key).raw(text);
+}
+
+JsonWriter& JsonWriter::field(std::string_view key, const std::optional<Time>& time) {
+  return time ? field(key, *time) : name(key).null();
+}
+
+JsonWriter& JsonWriter::bytes(std::string_view key, std::string_view value) {
+  if (is_utf8(value)) return field(key, value);
+  return name(std::string(key) + "_base64").string(to_base64(value));
+}
+
+}  // namespace bide::wire

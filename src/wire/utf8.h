@@ -1,0 +1,34 @@
+// UTF-8, strictly: no characters longer than they need be, no surrogates, nothing beyond U+10FFFF.
+
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace bide::wire {
+
+// Bytes of the character at the front of `text`, which is not empty; 0 when there is none.
+inline std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto follows = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xc0) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4 || !follows(1)) return 0;
+  const unsigned second = byte(1);
+  if (first < 0xe0) return 2;
+  if (!follows(2)) return 0;
+  if (first < 0xf0) return (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ? 0 : 3;
+  if (!follows(3)) return 0;
+  return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90) ? 0 : 4;
+}
+
+inline bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
+}  // namespace bide::wire

@@ -1,0 +1,63 @@
+// RawClient: a socket to a server, and nothing in between: whatever bytes a test wants to send are sent. Every wait has
+// an end, and a test that reaches it fails.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "platform/descriptor.h"
+
+namespace bide::server_tests {
+
+struct RawAnswer {
+  int status = 0;  // 0: the connection was closed without one.
+  std::string head = {};
+  std::map<std::string, std::string> fields = {};  // Names in lower case.
+  std::string body = {};                           // Without its chunks.
+};
+
+class RawClient {
+ public:
+  // On loopback; throws when nobody listens.
+  explicit RawClient(std::uint16_t port);
+  explicit RawClient(const std::string& unix_path);
+
+  // As much as the server takes; false when it has closed the connection.
+  bool send(std::string_view bytes);
+  // Says that nothing more will be sent.
+  void end();
+  void close() { const platform::Descriptor ended = std::move(socket_); }
+  // Resets the connection.
+  void slam();
+  // From now on the kernel takes in little more for us.
+  void shrink_receive_buffer();
+
+  RawAnswer receive();
+  // For HEAD: what follows is not a body.
+  RawAnswer receive_head();
+  // Until `text` has come; throws when it does not.
+  std::string receive_until(std::string_view text);
+  // Everything up to the end of the connection.
+  std::string receive_rest();
+  // Within the patience of a test.
+  bool is_closed_by_server();
+
+  RawAnswer ask(std::string_view request);
+
+ private:
+  bool fill();  // False: the end.
+
+  platform::Descriptor socket_;
+  std::string received_;
+};
+
+// "GET /path" and what every request needs.
+std::string get(std::string_view path, std::string_view fields = {});
+std::string post(std::string_view path, std::string_view body, std::string_view fields = {});
+
+}  // namespace bide::server_tests
