@@ -193,7 +193,7 @@ TEST_F(RabbitmqHostile, OddJobsThatFailAreDeadWithTheirHistory) {
 
 // Headers are not split into frames: what fills one has no room for what the server or bide would add.
 TEST_F(RabbitmqHostile, HeadersThatFillAFrameBlockNothing) {
-  for (const std::size_t room : {200, 500, 2000, 20'000}) {
+  for (const std::size_t room : {200u, 500u, 2000u, 20'000u}) {
     AmqpMessage unreadable;
     unreadable.body = "unreadable";
     unreadable.headers = {{"h", std::string(kFrame - room, 'h')}};

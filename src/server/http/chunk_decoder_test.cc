@@ -53,7 +53,7 @@ TEST(ChunkDecoder, RefusesWhatIsNone) {
   for (const std::string_view bad :
        {"\r\n", "x\r\n", "-1\r\n", "+1\r\n", " 5\r\n", "5 \r\n", "0x5\r\n", "5\n", "5\rX", ";a\r\n", "5\r\nhelloX", "5\r\nhello\n",
         "5\r\nhello\rX", "0\r\n\rX", "5;a\nb\r\n", "5;a\rb\r\n", "1000000000000000\r\n", "0000000000000000\r\n"}) {
-    for (const std::size_t piece : {1, 2, 100}) EXPECT_EQ(decode(bad, piece).last, Event::kMalformed) << bad;
+    for (const std::size_t piece : {1u, 2u, 100u}) EXPECT_EQ(decode(bad, piece).last, Event::kMalformed) << bad;
   }
   EXPECT_EQ(decode("0\r\nX: a\r\n\r\n", 100).last, Event::kTrailers);
   EXPECT_EQ(decode("5;" + std::string(257, 'a'), 100).last, Event::kMalformed);

@@ -50,7 +50,7 @@ constexpr std::string_view kTwo =
     "GET /healthz HTTP/1.0\r\n\r\n";
 
 TEST(RequestReader, ReadsRequestsOneAfterTheOtherInPiecesOfAnySize) {
-  for (const std::size_t piece : {1, 2, 3, 7, 50, 1000}) {
+  for (const std::size_t piece : {1u, 2u, 3u, 7u, 50u, 1000u}) {
     const Outcome outcome = read(kTwo, piece);
     ASSERT_EQ(outcome.requests.size(), 3u) << piece << outcome.problem.detail;
     EXPECT_FALSE(outcome.is_busy);
