@@ -1,14 +1,11 @@
 // A queue of Sneakers, served by bide and by Sneakers' own client library.
 
 #include <chrono>
-#include <set>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "interop/interop_fixture.h"
-#include "support/seeded_random.h"
-#include "support/tcp_proxy.h"
 
 namespace bide::interop_test {
 namespace {
@@ -322,50 +319,6 @@ TEST_F(SneakersInterop, DeadJobsOfBothKindsAreListedAndReplayed) {
   ASSERT_TRUE(info.is_array()) << info;
   EXPECT_EQ(info[0]["error"], "again") << "newest first";
   EXPECT_EQ(info[1]["error"], "failed in Ruby");
-}
-
-// What goes to the error queue is confirmed there before it leaves its own. Not run by default: three times in thirty, on
-// a busy machine, nothing was found in the error queue for a minute, and why is not known.
-TEST_F(SneakersInterop, DISABLED_ConnectionsCutOnTheWayToTheErrorQueueLoseNothing) {
-  constexpr std::size_t kCuts = 8, kJobs = 10;
-  support::TcpProxy proxy(server().port());
-  const std::string options = "&heartbeat=5s&compat=sneakers&retry_max_times=1&retry_timeout=50";
-  auto opened = brokers::open_broker(url(proxy.port()) + options);
-  auto other = brokers::open_broker(url() + options + "&queues=" + queue_);
-  ASSERT_TRUE(opened && other);
-  auto subscription = opened->broker->subscribe({.queues = {{queue_, 1}}, .credit = 5}, [&](std::vector<Lease> leases) {
-    for (const Lease& lease : leases) {
-      const Outcome outcome = lease.attempt == 1 ? Outcome(RetryAt{.error = "no"}) : Outcome(Dead{.error = "no"});
-      opened->broker->settle({{.lease = {lease.job.id, lease.token}, .outcome = outcome}}, [](const auto&) {});
-    }
-  });
-  ASSERT_TRUE(subscription) << subscription.error().message;
-  std::string problem;
-  const auto buried = [&] {
-    std::set<std::string> bodies;
-    const Result<JobPage> page = wait<JobPage>(
-        [&](auto done) { other->inspector->list({.states = {JobState::kDead}}, "", 1000, std::move(done)); });
-    problem = page ? "" : page.error().message;
-    for (std::size_t i = 0; page && i < page->jobs.size(); ++i) bodies.insert(page->jobs[i].job.body);
-    return bodies.size();
-  };
-  support::SeededRandom random(5);
-  for (std::size_t cut = 0; cut < kCuts; ++cut) {
-    const std::uint64_t before = proxy.cuts();
-    proxy.cut_after(cut % 2 == 0 ? support::TcpProxy::Direction::kToServer : support::TcpProxy::Direction::kToClient,
-                    random.next_below(3000));
-    for (std::size_t i = 0; i < kJobs; ++i) {
-      Job job;
-      job.kind = job.queue = queue_;
-      job.body = std::to_string(cut * kJobs + i);
-      ASSERT_TRUE(enqueue(*other->broker, job));
-    }
-    if (!eventually([&] { return proxy.cuts() > before || buried() == (cut + 1) * kJobs; })) break;
-    // They needed fewer bytes than that.
-    if (proxy.cuts() == before) proxy.cut();
-  }
-  EXPECT_TRUE(eventually([&] { return buried() == kCuts * kJobs; })) << buried() << " of " << kCuts * kJobs << " " << problem;
-  subscription->reset();
 }
 
 }  // namespace
