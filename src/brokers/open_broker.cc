@@ -18,6 +18,7 @@
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
+#include "core/url_escape.h"
 #include "engine/options.h"
 
 namespace bide::brokers {
@@ -28,31 +29,6 @@ using engine::Durability;
 using engine::EngineOptions;
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-// %XX, so that a path may hold a question mark.
-Result<std::string> unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      plain += text[i];
-      continue;
-    }
-    const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return invalid("invalid URL: % is not followed by two hexadecimal digits");
-    if (high == 0 && low == 0) return invalid("invalid URL: %00 is not allowed; no path and no setting has a zero byte");
-    plain += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return plain;
-}
 
 // What may follow the directory of an embedded store as name=value.
 
@@ -109,7 +85,7 @@ Status apply_setting(EngineOptions& options, std::string_view text) {
     return invalid("unknown setting " + core::quoted(name) + " in the URL; known are " + list +
                    core::did_you_mean(name, names));
   }
-  Result<std::string> value = unescape(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
+  Result<std::string> value = core::unescape_url(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
   if (!value) return value.error();
   if (Status set = known->set(options, *value); !set) {
     return Error{set.error().code, std::string(name) + ": " + set.error().message};
@@ -124,7 +100,7 @@ Result<OpenedBroker> open_engine(std::string_view rest, const OpenOptions& wante
                    std::string("there are no two slashes with a host"));
   }
   const std::size_t question = rest.find('?');
-  Result<std::string> directory = unescape(rest.substr(0, question));
+  Result<std::string> directory = core::unescape_url(rest.substr(0, question));
   if (!directory) return directory.error();
   if (directory->empty()) return invalid("the URL names no directory; an example is bide:./data");
 

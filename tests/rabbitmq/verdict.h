@@ -31,8 +31,7 @@ inline void expect_nothing_lost(Load& load, std::uint64_t least_confirmed) {
   }
   // Once in a while, after a failover; see docs/rabbitmq.md. It must stay rare.
   EXPECT_LE(load.forgotten(), 1 + findings.starts / 1000) << "handed out again by the process that had settled them";
-  if (load.forgotten() != 0) std::printf("handed out again by the process that had settled them: %llu\n",
-                                         static_cast<unsigned long long>(load.forgotten()));
+  std::printf("handed out again by the process that had settled them: %s\n", std::to_string(load.forgotten()).c_str());
   std::printf("%s", findings.report().c_str());
   std::fflush(stdout);
 }

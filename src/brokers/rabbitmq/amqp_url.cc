@@ -9,6 +9,7 @@
 #include "core/duration.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/url_escape.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -19,29 +20,6 @@ using core::quoted;
 constexpr std::size_t kPrefixBytes = 64;  // With the longest queue name still within AMQP's 255 bytes.
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-Result<std::string> unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      plain += text[i];
-      continue;
-    }
-    const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return invalid("invalid URL: % is not followed by two hexadecimal digits");
-    plain += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return plain;
-}
 
 Result<std::uint64_t> whole_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
   std::uint64_t number = 0;
@@ -210,7 +188,7 @@ constexpr std::array<std::string_view, 9> kCompatOptions = {"namespace",     "ex
 Status apply_option(Settings& settings, std::string_view text) {
   const std::string_view name = text.substr(0, text.find('='));
   const Result<std::string> value =
-      unescape(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
+      core::unescape_url(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
   if (!value) return value.error();
   const auto known = std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
   if (known == kOptions.end()) {
@@ -256,7 +234,7 @@ Result<Host> parse_host(std::string_view text, int usual_port) {
     port = text.substr(colon + 1);
     if (port.empty()) return invalid("the URL has a colon without a port");
   }
-  Result<std::string> plain = unescape(name);
+  Result<std::string> plain = core::unescape_url(name);
   if (!plain) return plain.error();
   if (plain->empty()) return invalid("the URL names no host; an example is amqp://user@host:5672/vhost");
   Host host{std::move(*plain), usual_port};
@@ -278,7 +256,7 @@ Status parse_place(Settings& settings, std::string_view place, int usual_port) {
     if (path != "/" && path.find('/') != std::string_view::npos) {
       return invalid("the virtual host in the URL has a slash; write it as %2F");
     }
-    Result<std::string> vhost = unescape(path);
+    Result<std::string> vhost = core::unescape_url(path);
     if (!vhost) return vhost.error();
     settings.vhost = std::move(*vhost);
   }
@@ -286,12 +264,12 @@ Status parse_place(Settings& settings, std::string_view place, int usual_port) {
     const std::string_view credentials = authority.substr(0, at);
     authority.remove_prefix(at + 1);
     const std::size_t colon = credentials.find(':');
-    Result<std::string> user = unescape(credentials.substr(0, colon));
+    Result<std::string> user = core::unescape_url(credentials.substr(0, colon));
     if (!user) return user.error();
     settings.user = std::move(*user);
     settings.password.clear();
     if (colon != std::string_view::npos) {
-      Result<std::string> password = unescape(credentials.substr(colon + 1));
+      Result<std::string> password = core::unescape_url(credentials.substr(colon + 1));
       if (!password) return password.error();
       settings.password = std::move(*password);
     }

@@ -12,6 +12,7 @@
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
+#include "core/url_escape.h"
 
 namespace bide::brokers::remote {
 
@@ -23,30 +24,6 @@ constexpr std::size_t kTokenBytes = 1024;
 constexpr std::size_t kMostInABatch = 10'000;
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-Result<std::string> unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      plain += text[i];
-      continue;
-    }
-    const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return invalid("invalid URL: % is not followed by two hexadecimal digits");
-    if (high == 0 && low == 0) return invalid("invalid URL: %00 is not allowed");
-    plain += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return plain;
-}
 
 // The token itself is never repeated.
 Status check_token(std::string_view token, const std::string& from) {
@@ -120,7 +97,7 @@ Status apply_option(RemoteSettings& settings, std::string_view text) {
                    core::did_you_mean(name, names));
   }
   const Result<std::string> value =
-      unescape(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
+      core::unescape_url(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
   if (!value) return value.error();
   if (Status set = known->set(settings, *value); !set) {
     return Error{set.error().code, std::string(name) + ": " + set.error().message};
@@ -167,7 +144,7 @@ Result<RemoteSettings> parse_remote_url(std::string_view scheme, std::string_vie
   std::string_view place = rest.substr(0, question);
   if (scheme == "http+unix") {
     if (place.starts_with("///")) place.remove_prefix(2);
-    Result<std::string> path = unescape(place);
+    Result<std::string> path = core::unescape_url(place);
     if (!path) return path.error();
     if (!path->starts_with('/'))
       return invalid("http+unix: is followed by the path of a socket, as in http+unix:/run/bide.sock");

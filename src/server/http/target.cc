@@ -4,17 +4,11 @@
 #include <utility>
 
 #include "core/quote.h"
+#include "core/url_escape.h"
 
 namespace bide::server {
 
 namespace {
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 wire::Problem invalid(std::string detail) {
   return {.status = 400, .code = "invalid_target", .detail = std::move(detail)};
@@ -34,22 +28,12 @@ std::string_view without_authority(std::string_view text) {
 }  // namespace
 
 bool percent_decode(std::string_view text, bool plus_is_space, std::string& out) {
-  out.clear();
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '%') {
-      const int high = i + 1 < text.size() ? hex_value(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
-      if (high < 0 || low < 0) return false;
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    } else if (c == '+' && plus_is_space) {
-      c = ' ';
-    }
-    if (c == '\0') return false;
-    out += c;
-  }
+  if (text.find('\0') != std::string_view::npos) return false;
+  std::string spaced(text);
+  if (plus_is_space) std::replace(spaced.begin(), spaced.end(), '+', ' ');
+  Result<std::string> plain = core::unescape_url(spaced);
+  if (!plain) return false;
+  out = std::move(*plain);
   return true;
 }
 
