@@ -38,56 +38,62 @@ class WitnessBroker : public Broker {
     return broker_->subscribe(std::move(options), std::move(sink));
   }
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override {
-    broker_->extend(std::move(leases), [this, done = std::move(done)](Result<std::vector<Extended>> answers) {
+    broker_->extend(std::move(leases), [seen = seen_, done = std::move(done)](Result<std::vector<Extended>> answers) {
       done(std::move(answers));
-      std::lock_guard lock(mutex_);
-      ++extensions_;
-      changed_.notify_all();
+      std::lock_guard lock(seen->mutex);
+      ++seen->extensions;
+      seen->changed.notify_all();
     });
   }
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override {
     {
-      std::lock_guard lock(mutex_);
-      settled_.insert(settled_.end(), settlements.begin(), settlements.end());
+      std::lock_guard lock(seen_->mutex);
+      seen_->settled.insert(seen_->settled.end(), settlements.begin(), settlements.end());
     }
-    broker_->settle(std::move(settlements), [this, done = std::move(done)](Result<std::vector<Status>> statuses) {
-      done(std::move(statuses));
-      std::lock_guard lock(mutex_);
-      confirmed_ = settled_.size();
-      changed_.notify_all();
-    });
+    broker_->settle(std::move(settlements),
+                    [seen = seen_, done = std::move(done)](Result<std::vector<Status>> statuses) {
+                      done(std::move(statuses));
+                      std::lock_guard lock(seen->mutex);
+                      seen->confirmed = seen->settled.size();
+                      seen->changed.notify_all();
+                    });
   }
   Pressure pressure() const override { return broker_->pressure(); }
   Capabilities capabilities() const override { return broker_->capabilities(); }
 
   void wait_for_extensions(int more) {
-    std::unique_lock lock(mutex_);
-    const int wanted = extensions_ + more;
-    changed_.wait(lock, [&] { return extensions_ >= wanted; });
+    std::unique_lock lock(seen_->mutex);
+    const int wanted = seen_->extensions + more;
+    seen_->changed.wait(lock, [&] { return seen_->extensions >= wanted; });
   }
   std::vector<Settlement> wait_for_settled(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return confirmed_ >= count; });
-    return settled_;
+    std::unique_lock lock(seen_->mutex);
+    seen_->changed.wait(lock, [&] { return seen_->confirmed >= count; });
+    return seen_->settled;
   }
   std::size_t returned() const { return count<Returned>(); }
   std::size_t retried() const { return count<RetryAt>(); }
 
  private:
+  // Outlives the witness: the service may be gone, and with it the test, as soon as `done` has been told.
+  struct Seen {
+    std::mutex mutex;  // Guards everything below.
+    std::condition_variable changed;
+    int extensions = 0;
+    std::size_t confirmed = 0;
+    std::vector<Settlement> settled;
+  };
+
   template <class Kind>
   std::size_t count() const {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(seen_->mutex);
     std::size_t sum = 0;
-    for (const Settlement& each : settled_) sum += std::holds_alternative<Kind>(each.outcome) ? 1 : 0;
+    for (const Settlement& each : seen_->settled) sum += std::holds_alternative<Kind>(each.outcome) ? 1 : 0;
     return sum;
   }
 
   const std::shared_ptr<Broker> broker_;
-  mutable std::mutex mutex_;  // Guards everything below.
-  std::condition_variable changed_;
-  int extensions_ = 0;
-  std::size_t confirmed_ = 0;
-  std::vector<Settlement> settled_;
+  const std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
 };
 
 class CallbackTest : public testing::Test {
