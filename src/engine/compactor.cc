@@ -71,7 +71,13 @@ Status Compactor::remove_dead_segments(journal::Address snapshot_at) {
   }
   for (const journal::Address base : dead) {
     if (victim_ && victim_->base == base) victim_.reset();
-    if (Status removed = journal_.remove(base); !removed) return removed;
+    if (busy_) {
+      auto path = journal_.forget(base);
+      if (!path) return path.error();
+      superfluous_.push_back(std::move(*path));
+    } else if (Status removed = journal_.remove(base); !removed) {
+      return removed;
+    }
     state_.live_bytes().forget(base);
   }
   return {};

@@ -7,6 +7,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bide/result.h"
 #include "engine/journal/journal.h"
@@ -20,8 +23,9 @@ class Compactor {
   Compactor(journal::Journal& journal, State& state, std::uint64_t segment_bytes, std::uint64_t beside)
       : journal_(journal), state_(state), segment_bytes_(segment_bytes), beside_(beside) {}
 
-  // Deletes what a snapshot at this address has made superfluous.
+  // Deletes what a snapshot at this address has made superfluous; while the store is busy it only says which files.
   Status remove_dead_segments(journal::Address snapshot_at);
+  std::vector<std::string> take_superfluous() { return std::exchange(superfluous_, {}); }
 
   // Too much garbage: there is work to do.
   bool over_budget() const;
@@ -42,6 +46,7 @@ class Compactor {
   const std::uint64_t segment_bytes_;
   const std::uint64_t beside_;
   bool busy_ = false;
+  std::vector<std::string> superfluous_;
   std::optional<journal::Segment> victim_;
   journal::Address cursor_ = 0;
 };

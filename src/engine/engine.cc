@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -31,9 +32,9 @@ void exit_on_failure(const Error& error) {
 
 class EngineSubscription : public Subscription {
  public:
-  EngineSubscription(std::shared_ptr<Inbox> inbox, std::uint32_t number, std::thread::id engine_thread,
+  EngineSubscription(std::shared_ptr<Inbox> inbox, std::uint32_t number, std::array<std::thread::id, 2> telling_threads,
                      std::shared_ptr<std::atomic<bool>> ended)
-      : inbox_(std::move(inbox)), number_(number), engine_thread_(engine_thread), ended_(std::move(ended)) {}
+      : inbox_(std::move(inbox)), number_(number), telling_threads_(telling_threads), ended_(std::move(ended)) {}
 
   ~EngineSubscription() override {
     *ended_ = true;
@@ -42,8 +43,9 @@ class EngineSubscription : public Subscription {
                       [done](const Status& status) { done(status); }};
       if (!inbox_->post(std::move(request))) done({});
     };
-    // In the engine's own thread it cannot wait for itself, nor need it.
-    if (std::this_thread::get_id() == engine_thread_) {
+    // A thread that tells cannot wait to be told, nor need it.
+    const auto itself = std::find(telling_threads_.begin(), telling_threads_.end(), std::this_thread::get_id());
+    if (itself != telling_threads_.end()) {
       end([](const Status&) {});
     } else {
       (void)wait<void>(end);
@@ -57,7 +59,7 @@ class EngineSubscription : public Subscription {
  private:
   const std::shared_ptr<Inbox> inbox_;
   const std::uint32_t number_;
-  const std::thread::id engine_thread_;
+  const std::array<std::thread::id, 2> telling_threads_;
   const std::shared_ptr<std::atomic<bool>> ended_;
 };
 
@@ -126,6 +128,7 @@ void Engine::run() {
     requests.clear();
   }
   while (!failure_ && (ledger_->has_tasks() || committing_)) turn(requests);
+  teller_.wait_until_idle();
   ledger_->abandon(failure_.value_or(Error{ErrorCode::kUnavailable, "the engine was closed"}));
   ledger_.reset();
 }
@@ -199,12 +202,15 @@ Status Engine::commit() {
   ++steps_;
   const std::size_t bytes = ledger_->journal().batch_bytes();
   if (bytes < kWorthAThread || !ledger_->needs_sync() || options_.disk != &platform::real_disk()) {
-    (void)ledger_->take_spent();
+    if (Status freed = ledger_->take_spent()(); !freed) return freed;
     return bytes == 0 ? ledger_->commit() : timed([this] { return ledger_->commit(); });
   }
-  committer_.start(
-      [this, commit = ledger_->begin_commit(), spent = ledger_->take_spent()] { return timed(commit); });
+  committer_.start([this, commit = ledger_->begin_commit(), free_spent = ledger_->take_spent()] {
+    Status committed = timed(commit);
+    return committed ? free_spent() : committed;
+  });
   committing_ = std::exchange(collected_, {});
+  committing_->is_large = true;
   return {};
 }
 
@@ -219,8 +225,18 @@ Status Engine::finish_commit() {
   return outcome;
 }
 
-// Leases first: whoever is told that its subscription has ended gets no more.
+// A step that was worth another thread's commit is worth another thread's telling.
 void Engine::tell(Step step, const Status& committed) {
+  if (step.requests.empty() && step.deliveries.empty() && step.callbacks.empty()) return;
+  if (!step.is_large && teller_.is_idle()) {
+    hand_out(step, committed);
+  } else {
+    teller_.add([this, shared = std::make_shared<Step>(std::move(step)), committed] { hand_out(*shared, committed); });
+  }
+}
+
+// Leases first: whoever is told that its subscription has ended gets no more.
+void Engine::hand_out(Step& step, const Status& committed) const {
   if (committed) {
     for (Delivery& delivery : step.deliveries) {
       const Milliseconds age((options_.clock->now().elapsed_us - delivery.granted_us + 999) / 1000);
@@ -254,6 +270,7 @@ void Engine::fail(const Error& error) {
     std::lock_guard lock(mutex_);
     pressure_ = {Pressure::Level::kBlocked, "the store failed: " + error.message, Milliseconds(0)};
   }
+  teller_.wait_until_idle();
   ledger_->abandon(error);
   options_.on_fatal(error);
 }
@@ -305,6 +322,8 @@ Engine::DiskUse Engine::disk_use() {
       .value_or(DiskUse{});
 }
 
+Time Engine::wall_time() const { return Time(Milliseconds(options_.clock->now().wall_us / 1000)); }
+
 void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
   std::uint64_t bytes = 0;
   for (const Job& job : jobs) bytes += sizeof(Job) + job.body.size();
@@ -314,8 +333,9 @@ void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueu
   }
   submit<std::vector<Result<Enqueued>>>(
       std::move(done),
-      [offer = look_over(std::move(jobs), Time(Milliseconds(options_.clock->now().wall_us / 1000)))](
-          Ledger& ledger) mutable { return ledger.enqueue(std::move(offer)); },
+      [offer = Offer::of(std::move(jobs), wall_time())](Ledger& ledger) mutable {
+        return ledger.enqueue(std::move(offer));
+      },
       bytes);
 }
 
@@ -338,7 +358,8 @@ Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options
                   },
                   nullptr};
   if (!inbox_->post(std::move(request))) return Error{ErrorCode::kUnavailable, "the engine is closed"};
-  return std::unique_ptr<Subscription>(new EngineSubscription(inbox_, number, thread_.get_id(), std::move(ended)));
+  return std::unique_ptr<Subscription>(
+      new EngineSubscription(inbox_, number, {thread_.get_id(), teller_.thread_id()}, std::move(ended)));
 }
 
 void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
@@ -347,9 +368,10 @@ void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extende
 }
 
 void Engine::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
-  submit<std::vector<Status>>(std::move(done), [settlements = std::move(settlements)](Ledger& ledger) mutable {
-    return ledger.settle(std::move(settlements));
-  });
+  submit<std::vector<Status>>(
+      std::move(done), [verdicts = Verdicts::of(std::move(settlements), wall_time())](Ledger& ledger) mutable {
+        return ledger.settle(std::move(verdicts));
+      });
 }
 
 void Engine::end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done) {

@@ -1,6 +1,6 @@
 // Engine: the embedded broker. One thread owns a Ledger and feeds it: it takes all requests that have come, applies
 // them, writes once, syncs once, and completes them all. While a large step is being synced, by a thread of its own, the
-// next one is collected and applied.
+// next one is collected and applied; and a third thread tells the callers of such a step that it is durable.
 //
 //   auto engine = bide::engine::Engine::open({.directory = "./data"});
 
@@ -13,10 +13,11 @@
 
 #include "bide/broker.h"
 #include "bide/inspector.h"
+#include "engine/committer.h"
 #include "engine/inbox.h"
 #include "engine/ledger.h"
 #include "engine/options.h"
-#include "engine/committer.h"
+#include "engine/teller.h"
 
 namespace bide::engine {
 
@@ -74,8 +75,10 @@ class Engine : public Broker, public Inspector {
     std::vector<Request> requests;
     std::vector<Delivery> deliveries;
     Ledger::Callbacks callbacks;
+    bool is_large = false;
   };
 
+  Time wall_time() const;
   void run();
   void turn(std::vector<Request>& requests);
   Status collect(std::vector<Request>& requests);
@@ -83,6 +86,7 @@ class Engine : public Broker, public Inspector {
   Status timed(const std::function<Status()>& commit) const;
   Status finish_commit();
   void tell(Step step, const Status& committed);
+  void hand_out(Step& step, const Status& committed) const;
   void fail(const Error& error);
   Status tidy(bool busy);
   std::optional<std::chrono::microseconds> time_to_sleep() const;
@@ -108,6 +112,7 @@ class Engine : public Broker, public Inspector {
   std::uint64_t steps_ = 0;
 
   Committer committer_;
+  Teller teller_;
   std::thread thread_;
 };
 

@@ -1,8 +1,16 @@
 #include "engine/id_index.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace bide::engine {
+
+namespace {
+
+constexpr std::size_t kMostSpare = 4;
+
+}  // namespace
 
 inline std::uint64_t IdIndex::hash(const JobId& id) {
   // Ids of our own are random at the end, but a user may give any: mix all of it.
@@ -64,6 +72,10 @@ void IdIndex::erase(const JobId& id) {
   }
   --t.used;
   --size_;
+  if (t.used == 0) {
+    put_away(t);
+    return;
+  }
   if (t.places[after(t, i)] != kEmpty) {
     t.places[i] = kErased;
     ++t.erased;
@@ -77,7 +89,20 @@ void IdIndex::erase(const JobId& id) {
   }
 }
 
+void IdIndex::put_away(Table& t) {
+  t.erased = 0;
+  std::vector<Place> places = std::move(t.places);
+  t.places.clear();
+  if (spare_.size() < kMostSpare) spare_.push_back(std::move(places));
+}
+
 void IdIndex::rebuild(Table& t) {
+  if (t.places.empty() && !spare_.empty()) {
+    t.places = std::move(spare_.back());
+    spare_.pop_back();
+    std::fill(t.places.begin(), t.places.end(), kEmpty);
+    return;
+  }
   std::vector<Place> old = std::move(t.places);
   const bool full = t.used * 2 >= old.size();
   t.places = std::vector<Place>(old.empty() ? 16 : full ? old.size() + old.size() / 2 : old.size(), kEmpty);

@@ -60,10 +60,13 @@ class IdIndex {
   static bool holds_slot(Place place) { return place < kErased; }
   // Lays the table out anew, with room for more if it is full and without what was erased.
   void rebuild(Table& table);
+  void put_away(Table& table);
 
   const Slab& slab_;
   std::array<Table, 1u << kTableBits> tables_;
   std::uint64_t size_ = 0;
+  // Of tables that have become empty, for the next ones to begin with: under a steady load they grow as large.
+  std::vector<std::vector<Place>> spare_;
 };
 
 }  // namespace bide::engine

@@ -296,6 +296,17 @@ Status Ledger::end_commit(const Status& outcome) {
   return committed;
 }
 
+std::function<Status()> Ledger::take_spent() {
+  auto jobs = std::make_shared<std::vector<std::vector<Job>>>(warm_.take_spent());
+  return [this, jobs = std::move(jobs), files = compactor_->take_superfluous()]() -> Status {
+    jobs->clear();
+    for (const std::string& file : files) {
+      if (Status removed = disk_.remove(file); !removed) return removed;
+    }
+    return files.empty() ? Status() : disk_.sync_directory(journal_directory(options_.directory));
+  };
+}
+
 void Ledger::abandon(const Error& error) {
   for (const Task& task : std::exchange(tasks_, {})) task.abandon(error);
   for (const auto& [id, watchers] : std::exchange(watchers_, {})) {

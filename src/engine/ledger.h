@@ -20,6 +20,7 @@
 #include "bide/inspector.h"
 #include "core/job_ids.h"
 #include "engine/compactor.h"
+#include "engine/offer.h"
 #include "engine/options.h"
 #include "engine/snapshot.h"
 #include "engine/state.h"
@@ -37,13 +38,6 @@ struct Delivery {
   std::int64_t granted_us = 0;  // Elapsed time from which the leases run.
   std::vector<Lease> leases;
 };
-
-// Jobs to be enqueued, looked over before: that can be done by the thread of whoever offers them.
-struct Offer {
-  std::vector<Job> jobs;
-  std::vector<std::pair<std::size_t, Error>> refused = {};  // Which of them are not valid, in order.
-};
-Offer look_over(std::vector<Job> jobs, Time now);
 
 // What opening found and did.
 struct OpenReport {
@@ -90,9 +84,10 @@ class Ledger {
   // commit; what they answer is durable no sooner than what came before. tidy() and everything else waits.
   bool needs_sync() const { return needs_sync_; }
   std::function<Status()> begin_commit();
-  // Jobs that nobody needs in memory any more: freeing them is work too, and can be done elsewhere.
-  std::vector<std::vector<Job>> take_spent() { return warm_.take_spent(); }
   Status end_commit(const Status& outcome);
+  // Jobs that nobody needs in memory any more, and files that nobody needs on the disk: freeing them is work too, and any
+  // thread can do it.
+  std::function<Status()> take_spent();
   // A bounded piece of housekeeping; while the store is busy only what cannot wait. True: there is more to do.
   Result<bool> tidy(bool busy = false);
   // Elapsed microseconds at which begin() has something to do again; nothing: only a request can change anything.
@@ -105,7 +100,7 @@ class Ledger {
   void unsubscribe(std::uint32_t subscription);
   void set_credit(std::uint32_t subscription, int credit);
   std::vector<Extended> extend(const std::vector<LeaseRef>& leases);
-  std::vector<Status> settle(std::vector<Settlement> settlements);
+  std::vector<Status> settle(Verdicts verdicts);
   // Their worker is gone: returned uncharged, or charged with a crash. Leases that are lost already are passed over.
   Status end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how);
 
@@ -157,12 +152,13 @@ class Ledger {
 
   Status admit(const Job& job);
   bool has_names_left(const Job& job, std::size_t wanted) const;
-  void accept(WarmJobs::BatchNumber batch, std::size_t index);
+  void accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written);
   bool has_taker(std::uint16_t queue) const;
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
   Result<JobInfo> describe(Slot slot);
-  Status settle_one(Settlement& settlement);
+  // The effects are written from `first_effect` on.
+  Status settle_one(Settlement& settlement, const Error* refused, const WrittenJobs& written, std::size_t first_effect);
   Result<bool> settled_before(Slot slot, std::uint64_t token);
   // A settle may come again with its token and succeeds again; what the ledger ended by itself nobody has settled.
   enum class EndedBy { kSettle, kLedger };

@@ -330,27 +330,17 @@ void Ledger::watch(const JobId& id, Completion<JobInfo> done) {
     return;
   }
   // What finished it may be in this very step, and is not to be told before it is durable.
-  after_commit_.push_back([this, id, done = std::move(done)](const Status& committed) {
-    if (committed) {
-      done(find(id));
-    } else {
-      done(committed.error());
-    }
+  after_commit_.push_back([info = find(id), done = std::move(done)](const Status& committed) {
+    done(committed ? info : committed.error());
   });
 }
 
-// Something final happened to the job: whoever watches it is told after the commit.
+// Something final has happened to the job, and is applied: whoever watches it is told after the commit.
 void Ledger::finished(const JobId& id) {
   const auto found = watchers_.find(id);
   if (found == watchers_.end()) return;
-  after_commit_.push_back([this, id, watchers = std::move(found->second)](const Status& committed) {
-    for (const auto& done : watchers) {
-      if (!committed) {
-        done(committed.error());
-      } else {
-        done(find(id));
-      }
-    }
+  after_commit_.push_back([info = find(id), watchers = std::move(found->second)](const Status& committed) {
+    for (const auto& done : watchers) done(committed ? info : committed.error());
   });
   watchers_.erase(found);
 }

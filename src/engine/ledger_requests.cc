@@ -85,15 +85,6 @@ journal::AcceptedBrief brief(const Job& job, const journal::Acceptance& record) 
 
 }  // namespace
 
-Offer look_over(std::vector<Job> jobs, Time now) {
-  Offer offer;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (Status valid = core::validate(jobs[i], now); !valid) offer.refused.emplace_back(i, valid.error());
-  }
-  offer.jobs = std::move(jobs);
-  return offer;
-}
-
 std::vector<Result<Enqueued>> Ledger::enqueue(Offer offer) {
   const WarmJobs::BatchNumber batch = warm_.open(std::move(offer.jobs));
   std::vector<Job>& jobs = warm_.jobs(batch);
@@ -123,10 +114,10 @@ std::vector<Result<Enqueued>> Ledger::enqueue(Offer offer) {
       results.push_back(admitted.error());
     } else {
       results.push_back(Enqueued{job.id, false});
-      accept(batch, i);
+      accept(batch, i, offer.written[i]);
       continue;
     }
-    jobs[i] = Job{};
+    warm_.pass_over(batch, i);
   }
   warm_.close(batch);
   needs_sync_ = true;
@@ -156,7 +147,7 @@ bool Ledger::has_names_left(const Job& job, std::size_t wanted) const {
 }
 
 // Of a job that was admitted and has an id.
-void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index) {
+void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written) {
   Job& job = warm_.jobs(batch)[index];
   journal::Acceptance record;
   record.accepted_ms = now_ms();
@@ -172,12 +163,12 @@ void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index) {
     // A delay is counted from this very moment, not from the millisecond it lies in.
     record.due_ms = job.delay.count() == 0 ? now_ms() : (now_us_ + 999) / 1000 + job.delay.count();
   }
-  const journal::RecordRef at = append(*journal_, job, record);
+  const journal::RecordRef at = append(*journal_, job, record, written);
   const auto slot = state_.apply(brief(job, record), at, kNoSlot);
   require(slot.has_value(), "an accepted job must fit the state");
   const auto queue = static_cast<std::uint16_t>(state_[*slot].queue);
   const bool kept = record.due_ms <= now_ms() && has_taker(queue) && warm_.keep(*slot, batch, index);
-  if (!kept) job = Job{};  // The batch may stay for long because of others.
+  if (!kept) warm_.pass_over(batch, index);
 }
 
 void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink) {
@@ -236,19 +227,26 @@ std::vector<Extended> Ledger::extend(const std::vector<LeaseRef>& leases) {
   return answers;
 }
 
-std::vector<Status> Ledger::settle(std::vector<Settlement> settlements) {
+std::vector<Status> Ledger::settle(Verdicts verdicts) {
+  std::vector<Settlement>& settlements = verdicts.settlements;
   std::vector<Status> statuses;
   statuses.reserve(settlements.size());
   constexpr std::size_t kAhead = 8;
+  auto refused = verdicts.refused.begin();
+  std::size_t first_effect = 0;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
     if (i + kAhead < settlements.size()) state_.prefetch(settlements[i + kAhead].lease);
-    statuses.push_back(settle_one(settlements[i]));
+    const Error* fault = refused != verdicts.refused.end() && refused->first == i ? &(refused++)->second : nullptr;
+    const std::size_t effects = settlements[i].effects.size();
+    statuses.push_back(settle_one(settlements[i], fault, verdicts.written_effects, first_effect));
+    first_effect += effects;
   }
   needs_sync_ = true;
   return statuses;
 }
 
-Status Ledger::settle_one(Settlement& settlement) {
+Status Ledger::settle_one(Settlement& settlement, const Error* refused, const WrittenJobs& written,
+                          std::size_t first_effect) {
   const LeaseRef& lease = settlement.lease;
   const Slot slot = state_.find(lease);
   if (slot == kNoSlot) return no_such_job(lease.id);
@@ -257,28 +255,14 @@ Status Ledger::settle_one(Settlement& settlement) {
     if (!before) return before.error();
     return *before ? Status() : lease_lost(lease.id);
   }
+  if (refused != nullptr) return *refused;
   std::size_t room = kRoomForChange;
   for (const Job& effect : settlement.effects) {
-    if (Status valid = core::validate(effect, Time(Milliseconds(now_ms()))); !valid) {
-      return Error{valid.error().code, "an effect of job " + lease.id.to_string() + ": " + valid.error().message};
-    }
     if (!has_names_left(effect, settlement.effects.size())) return too_many_names();
     room += room_for(effect);
   }
-  if (const auto* done = std::get_if<Done>(&settlement.outcome)) {
-    if (done->result.size() > Limits::kBodyBytes) {
-      return Error{ErrorCode::kInvalidArgument, "the result of job " + lease.id.to_string() + " has " +
-                                                    std::to_string(done->result.size()) + " bytes; at most " +
-                                                    std::to_string(Limits::kBodyBytes) + " are kept"};
-    }
-    room += done->result.size() + done->content_type.size();
-  }
+  if (const auto* done = std::get_if<Done>(&settlement.outcome)) room += done->result.size() + done->content_type.size();
   if (const auto* again = std::get_if<RetryAt>(&settlement.outcome); again != nullptr && again->body) {
-    if (again->body->size() > Limits::kBodyBytes) {
-      return Error{ErrorCode::kInvalidArgument, "the new body of job " + lease.id.to_string() + " has " +
-                                                    std::to_string(again->body->size()) + " bytes; at most " +
-                                                    std::to_string(Limits::kBodyBytes) + " are allowed"};
-    }
     room += again->body->size() + Limits::kHeaderBytes;
   }
   if (Status roomy = make_room(room, true); !roomy) return roomy;
@@ -306,11 +290,11 @@ Status Ledger::settle_one(Settlement& settlement) {
     const bool there = (!effect.id.is_nil() && state_.find(effect.id) != kNoSlot) ||
                        (!effect.unique_key.empty() && state_.unique_keys().holder(effect.unique_key) != kNoSlot);
     if (there) {
-      effect = Job{};
+      warm_.pass_over(batch, i);
       continue;
     }
     if (effect.id.is_nil()) effect.id = ids_.next(now_ms(), random_.next());
-    accept(batch, i);
+    accept(batch, i, written[first_effect + i]);
   }
   warm_.close(batch);
   return {};
@@ -412,8 +396,10 @@ Status Ledger::end_attempt(Slot slot, const Outcome& outcome, EndedBy by) {
                           .past = std::move(loaded.past)};
   if (dead != nullptr) record.dead = dead->reason;
   needs_sync_ = true;
-  if (dead != nullptr) finished(record.id);
-  return change(std::move(record));
+  const JobId id = record.id;
+  Status changed = change(std::move(record));
+  if (dead != nullptr) finished(id);
+  return changed;
 }
 
 Status Ledger::give_back(Slot slot, const Returned& returned, EndedBy by) {
@@ -447,9 +433,10 @@ Status Ledger::remove(const JobId& id, journal::RemoveCause cause) {
   warm_.drop(slot);
   const journal::Removed record{.cause = cause, .at_ms = now_ms(), .ids = {id}};
   append(*journal_, record);
-  finished(id);
   needs_sync_ = true;
-  return state_.apply(record);
+  Status applied = state_.apply(record);
+  finished(record.ids.front());
+  return applied;
 }
 
 std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids) {

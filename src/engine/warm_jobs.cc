@@ -53,9 +53,20 @@ bool WarmJobs::keep(Slot slot, BatchNumber in, std::size_t index) {
   return true;
 }
 
+void WarmJobs::pass_over(BatchNumber batch, std::size_t index) {
+  batches_[batch].passed_over.push_back(static_cast<std::uint32_t>(index));
+}
+
 void WarmJobs::close(BatchNumber number) {
-  batches_[number].is_open = false;
-  if (batches_[number].kept == 0) free(number);
+  Batch& batch = batches_[number];
+  batch.is_open = false;
+  if (batch.kept == 0) {
+    free(number);
+  } else {
+    // The batch may stay for long because of the others.
+    for (const std::uint32_t index : batch.passed_over) batch.jobs[index] = Job{};
+  }
+  batch.passed_over.clear();
 }
 
 void WarmJobs::free(BatchNumber number) {

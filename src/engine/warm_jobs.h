@@ -21,12 +21,13 @@ class WarmJobs {
  public:
   explicit WarmJobs(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // A batch is open while it is gone through: each of its jobs may be kept. Then it is closed.
+  // A batch is open while it is gone through: each of its jobs is kept or passed over. Then it is closed.
   using BatchNumber = std::uint32_t;
   BatchNumber open(std::vector<Job> jobs);
   std::vector<Job>& jobs(BatchNumber batch) { return batches_[batch].jobs; }
   // False: there is no room for it.
   bool keep(Slot slot, BatchNumber batch, std::size_t index);
+  void pass_over(BatchNumber batch, std::size_t index);
   void close(BatchNumber batch);
 
   // Batches of which nothing is left, for whoever has the time to free them.
@@ -43,6 +44,7 @@ class WarmJobs {
 
   struct Batch {
     std::vector<Job> jobs;
+    std::vector<std::uint32_t> passed_over;
     std::size_t kept = 0;
     std::uint64_t bytes = 0;  // Of the jobs as such, without what they hold; counted from the first that is kept.
     bool is_open = false;

@@ -20,7 +20,7 @@ using platform::require;
 // A commit of at least this size is not worth writing zeros ahead of.
 constexpr std::size_t kSmallCommitBytes = 64 << 10;
 // A batch buffer beyond this size is given back after use.
-constexpr std::size_t kKeptBufferBytes = 4 << 20;
+constexpr std::size_t kKeptBufferBytes = 6 << 20;
 // reserve() speaks of records; this much more is for the headers of the batches that they will be written in.
 constexpr std::size_t kReserveSlackBytes = 4 << 10;
 constexpr std::size_t kMarkBatchBytes = padded(kBatchHeaderBytes + kRecordHeaderBytes);
@@ -470,6 +470,13 @@ Result<Address> Journal::scan(Address base, Address from, std::size_t max_bytes,
 void Journal::seal() { impl_->rotate_at = impl_->written; }
 
 Status Journal::remove(Address base) {
+  const Result<std::string> path = forget(base);
+  if (!path) return path.error();
+  if (Status status = impl_->disk.remove(*path); !status) return status;
+  return impl_->durable() ? impl_->disk.sync_directory(impl_->directory) : Status();
+}
+
+Result<std::string> Journal::forget(Address base) {
   Impl& impl = *impl_;
   if (impl.failed) return *impl.failed;
   const auto found = std::find_if(impl.segments.begin(), impl.segments.end(),
@@ -479,13 +486,13 @@ Status Journal::remove(Address base) {
   // What is deleted may have been durable for long, and its copies are not: a weaker durability is no reason to lose
   // old jobs.
   if (impl.options.durability == Durability::kOs) {
-    if (Status status = impl.sync_everything(); !status) return impl.fail(status.error());
+    if (Status status = impl.sync_everything(); !status) return impl.fail(status.error()).error();
   }
   impl.reader.forget(*found);
-  if (Status status = impl.disk.remove(found->path); !status) return status;
+  std::string path = found->path;
   impl.sealed_bytes.erase(impl.sealed_bytes.begin() + (found - impl.segments.begin()));
   impl.segments.erase(found);
-  return impl.durable() ? impl.disk.sync_directory(impl.directory) : Status();
+  return path;
 }
 
 Result<bool> Journal::idle() {

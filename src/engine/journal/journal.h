@@ -122,6 +122,9 @@ class Journal {
   // Deletes a segment that is not being written to and lies wholly before the `from` of every opening to come. The
   // directory is synced.
   Status remove(Address base);
+  // The first half of it: the journal does without the segment, whose file is left. Deleting that takes a while, and
+  // another thread may do it. Its path.
+  Result<std::string> forget(Address base);
 
   // Work for a quiet moment: writes zeros ahead of small commits; marks what is synced, so that damage to the last
   // record can be told from a torn tail. Cheap when there is nothing to do; true when it did something.

@@ -113,7 +113,9 @@ const char* get_front(Decoder& in, AcceptedFront& out) {
 
 }  // namespace
 
-RecordRef append(Journal& journal, const Job& job, const Acceptance& how) {
+namespace {
+
+std::uint8_t flags_of(const Job& job) {
   const Job& usual = default_job();
   std::uint8_t flags = 0;
   if (job.queue != usual.queue) flags |= accepted::kQueue;
@@ -124,26 +126,20 @@ RecordRef append(Journal& journal, const Job& job, const Acceptance& how) {
   if (job.retry != usual.retry) flags |= accepted::kRetry;
   if (job.content_type != usual.content_type) flags |= accepted::kContentType;
   if (!job.headers.empty()) flags |= accepted::kHeaders;
-  std::uint8_t more_flags = 0;
-  if (how.due_is_wall) more_flags |= accepted::kDueIsWall;
-  if (how.attempts != 0) more_flags |= accepted::kAttempts;
-  if (how.token != 0) more_flags |= accepted::kToken;
-  if (!is_empty(how.past)) more_flags |= accepted::kPast;
+  return flags;
+}
 
-  Encoder& out = begin(journal, RecordType::kAccepted);
-  out.id_and_bytes(job.id, flags, more_flags);
-  out.i64(how.accepted_ms);
-  put_time(out, how.due_ms, how.accepted_ms);
+// The fields before those that depend on its acceptance, and those behind them.
+void put_first_fields(Encoder& out, const Job& job, std::uint8_t flags) {
   out.string(job.kind);
   if (flags & accepted::kQueue) out.string(job.queue);
   if (flags & accepted::kUniqueKey) out.string(job.unique_key);
   if (flags & accepted::kPriority) {
     out.u8(static_cast<std::uint8_t>(static_cast<std::int8_t>(std::clamp(job.priority, -100, 100))));
   }
-  if (more_flags & accepted::kAttempts) out.count(how.attempts);
-  if (more_flags & accepted::kToken) out.count(how.token);
-  if (more_flags & accepted::kPast) put_past(out, how.past);
-  if (flags & accepted::kExpires) put_time(out, to_ms(*job.expires), how.accepted_ms);
+}
+
+void put_last_fields(Encoder& out, const Job& job, std::uint8_t flags) {
   if (flags & accepted::kTimeLimit) out.count(static_cast<std::uint64_t>(job.time_limit.count()));
   if (flags & accepted::kRetry) put_retry(out, job.retry);
   if (flags & accepted::kContentType) out.string(job.content_type);
@@ -155,6 +151,43 @@ RecordRef append(Journal& journal, const Job& job, const Acceptance& how) {
     }
   }
   out.string(job.body);
+}
+
+}  // namespace
+
+std::uint8_t write_fields(const Job& job, std::string& into) {
+  constexpr std::size_t kWorthWritingTwice = 4096;
+  const std::uint8_t flags = flags_of(job);
+  if (job.body.size() > kWorthWritingTwice || flags & accepted::kExpires) return flags;
+  Encoder out(into);
+  put_first_fields(out, job, flags);
+  put_last_fields(out, job, flags);
+  return flags;
+}
+
+RecordRef append(Journal& journal, const Job& job, const Acceptance& how, const JobFields& written) {
+  std::uint8_t more_flags = 0;
+  if (how.due_is_wall) more_flags |= accepted::kDueIsWall;
+  if (how.attempts != 0) more_flags |= accepted::kAttempts;
+  if (how.token != 0) more_flags |= accepted::kToken;
+  if (!is_empty(how.past)) more_flags |= accepted::kPast;
+  const bool use_written = !written.bytes.empty() && (more_flags & ~accepted::kDueIsWall) == 0;
+  const std::uint8_t flags = use_written ? written.flags : flags_of(job);
+
+  Encoder& out = begin(journal, RecordType::kAccepted);
+  out.id_and_bytes(job.id, flags, more_flags);
+  out.i64(how.accepted_ms);
+  put_time(out, how.due_ms, how.accepted_ms);
+  if (use_written) {
+    out.raw(written.bytes);
+    return journal.finish();
+  }
+  put_first_fields(out, job, flags);
+  if (more_flags & accepted::kAttempts) out.count(how.attempts);
+  if (more_flags & accepted::kToken) out.count(how.token);
+  if (more_flags & accepted::kPast) put_past(out, how.past);
+  if (flags & accepted::kExpires) put_time(out, to_ms(*job.expires), how.accepted_ms);
+  put_last_fields(out, job, flags);
   return journal.finish();
 }
 

@@ -117,8 +117,16 @@ struct Moved {
   RecordView inner;  // payload points into the journal's buffer or the caller's.
 };
 
+// Those fields of a job that are the same whenever it is accepted, as its record has them.
+struct JobFields {
+  std::uint8_t flags = 0;
+  std::string_view bytes = {};  // Empty: not written ahead.
+};
+// Writes them behind `into` and gives their flags. It may write nothing: a large job is not worth copying twice.
+std::uint8_t write_fields(const Job& job, std::string& into);
+
 // Append to the journal's batch. An accepted job is given by its parts, so that it need not be copied together.
-RecordRef append(Journal& journal, const Job& job, const Acceptance& how);
+RecordRef append(Journal& journal, const Job& job, const Acceptance& how, const JobFields& written = {});
 inline RecordRef append(Journal& journal, const Accepted& record) { return append(journal, record.job, record.how); }
 RecordRef append(Journal& journal, const Granted& record);
 RecordRef append(Journal& journal, const Changed& record);
