@@ -100,11 +100,11 @@ class Broker {
   // Keeps leases alive for another lease time, but not past the job's time limit. One answer for each, in order.
   virtual void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) = 0;
 
-  // Durable when it succeeds; settling again with the same token succeeds again while the broker remembers it.
-  // One status for each, in order.
+  // Durable when it succeeds; settling again with the same token and the same kind of outcome succeeds again while the
+  // broker remembers it. One status for each, in order.
   //
-  // kLeaseLost: the token is stale. kNotFound: there is no such job. kInvalidArgument: an effect is not valid; nothing
-  // of that settlement was written.
+  // kLeaseLost: the token is stale, or the lease was settled with another outcome. kNotFound: there is no such job.
+  // kInvalidArgument: an effect is not valid; nothing of that settlement was written.
   virtual void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) = 0;
 
   virtual Pressure pressure() const = 0;

@@ -159,7 +159,7 @@ class Ledger {
   Result<JobInfo> describe(Slot slot);
   // The effects are written from `first_effect` on.
   Status settle_one(Settlement& settlement, const Error* refused, const WrittenJobs& written, std::size_t first_effect);
-  Result<bool> settled_before(Slot slot, std::uint64_t token);
+  Result<bool> settled_before(Slot slot, const Settlement& settlement);
   // A settle may come again with its token and succeeds again; what the ledger ended by itself nobody has settled.
   enum class EndedBy { kSettle, kLedger };
   // The attempt ended in a fault: again later, or dead. Writes and applies the record.

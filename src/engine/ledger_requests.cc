@@ -251,7 +251,7 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   const Slot slot = state_.find(lease);
   if (slot == kNoSlot) return no_such_job(lease.id);
   if (state_[slot].entry_state() != EntryState::kRunning || state_.leases()[state_[slot].next].token != lease.token) {
-    const auto before = settled_before(slot, lease.token);
+    const auto before = settled_before(slot, settlement);
     if (!before) return before.error();
     return *before ? Status() : lease_lost(lease.id);
   }
@@ -300,38 +300,37 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   return {};
 }
 
-// The record that ended the lease with this token is the last that happened to the job.
-Result<bool> Ledger::settled_before(Slot slot, std::uint64_t token) {
+// The record that ended the lease with this token is the last that happened to the job. It must say the same: whoever gave
+// a job back and then calls it done has not been heard with the second.
+Result<bool> Ledger::settled_before(Slot slot, const Settlement& settlement) {
   const Entry& entry = state_[slot];
-  if (!entry.has_details()) {
-    if (entry.body_bytes == 0 || entry.attempts == 0) return false;
-    const auto view = journal_->read(entry.body());
-    if (!view) return view.error();
-    journal::AcceptedBrief record;
-    journal::Moved moved;
-    const bool is_moved = static_cast<journal::RecordType>(view->type) == journal::RecordType::kMoved;
-    if (is_moved) {
-      if (Status decoded = decode(*view, moved); !decoded) return decoded.error();
-    }
-    if (Status decoded = decode(is_moved ? moved.inner : *view, record); !decoded) return decoded.error();
-    return record.token == token;
-  }
-  const auto read = journal_->read(entry.details());
+  const std::uint64_t token = settlement.lease.token;
+  const bool by_body = !entry.has_details();
+  if (by_body && (entry.body_bytes == 0 || entry.attempts == 0)) return false;
+  const auto read = journal_->read(by_body ? entry.body() : entry.details());
   if (!read) return read.error();
   journal::RecordView view = *read;
+  journal::Moved moved;
   if (static_cast<journal::RecordType>(view.type) == journal::RecordType::kMoved) {
-    journal::Moved moved;
     if (Status decoded = decode(view, moved); !decoded) return decoded.error();
     view = moved.inner;
+  }
+  if (by_body) {
+    journal::AcceptedBrief record;
+    if (Status decoded = decode(view, record); !decoded) return decoded.error();
+    return record.token == token && std::holds_alternative<RetryAt>(settlement.outcome);
   }
   if (static_cast<journal::RecordType>(view.type) == journal::RecordType::kDone) {
     journal::DoneRecord record;
     if (Status decoded = decode(view, record); !decoded) return decoded.error();
-    return record.token == token;
+    return record.token == token && std::holds_alternative<Done>(settlement.outcome);
   }
   journal::Changed record;
   if (Status decoded = decode(view, record); !decoded) return decoded.error();
-  return record.token == token;
+  if (record.token != token) return false;
+  if (record.cause == ChangeCause::kReturned) return std::holds_alternative<Returned>(settlement.outcome);
+  return record.dead ? std::holds_alternative<Dead>(settlement.outcome)
+                     : std::holds_alternative<RetryAt>(settlement.outcome);
 }
 
 Status Ledger::append_done(Slot slot, Done& done) {

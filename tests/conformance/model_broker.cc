@@ -241,7 +241,7 @@ void ModelBroker::end_lease(Entry& entry) {
   const auto found = subscribers_.find(entry.subscription);
   if (found != subscribers_.end()) found->second.unsettled -= 1;
   entry.subscription = 0;
-  entry.settled = false;
+  entry.settled_as.reset();
   entry.info.worker.clear();
   if (has(ModelFault::kAttemptCountedAtSettle)) entry.info.attempts += 1;
 }
@@ -313,7 +313,10 @@ Status ModelBroker::settle_one(Settlement& settlement) {
     return Error{ErrorCode::kLeaseLost, "the token is stale"};
   }
   if (info.state != JobState::kRunning) {
-    if (!entry.settled) return Error{ErrorCode::kLeaseLost, "the lease ended without a settle"};
+    if (!entry.settled_as) return Error{ErrorCode::kLeaseLost, "the lease ended without a settle"};
+    if (*entry.settled_as != settlement.outcome.index() && !has(ModelFault::kOutcomeNotCompared)) {
+      return Error{ErrorCode::kLeaseLost, "the lease ended by another outcome"};
+    }
     if (has(ModelFault::kEffectsOfRepeatedSettle)) make_effects();
     return {};
   }
@@ -323,7 +326,7 @@ Status ModelBroker::settle_one(Settlement& settlement) {
   }
   make_effects();
   end_lease(entry);
-  entry.settled = true;
+  entry.settled_as = settlement.outcome.index();
   const bool again = std::holds_alternative<RetryAt>(settlement.outcome) ||
                      std::holds_alternative<Returned>(settlement.outcome);
   if (entry.cancel_requested && again) {

@@ -39,6 +39,7 @@ enum class ModelFault {
   kEffectsBeforeValidation,
   kEffectsOfStaleSettle,
   kEffectsOfRepeatedSettle,
+  kOutcomeNotCompared,
   kPriorityIgnored,
   kArrivalOrderLost,
   kUniqueKeyLeaks,
@@ -102,7 +103,7 @@ class ModelBroker : public Broker, public Inspector {
     Milliseconds lease{0};
     bool outlives_process = false;
     bool cancel_requested = false;
-    bool settled = false;  // The last lease ended by a settle.
+    std::optional<std::size_t> settled_as;  // The outcome, if the last lease ended by a settle.
   };
   struct Subscriber {
     SubscribeOptions options;

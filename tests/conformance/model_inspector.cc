@@ -27,7 +27,7 @@ std::string_view to_string(ModelFault fault) {
       "none", "early_by_one_millisecond", "delay_on_wall_clock", "due_on_elapsed_time", "lease_on_wall_clock",
       "token_not_compared", "token_not_growing", "attempt_counted_at_settle", "extend_past_time_limit",
       "credit_ignored", "credit_leaks_with_leases", "effects_before_validation", "effects_of_stale_settle",
-      "effects_of_repeated_settle", "priority_ignored", "arrival_order_lost", "unique_key_leaks",
+      "effects_of_repeated_settle", "outcome_not_compared", "priority_ignored", "arrival_order_lost", "unique_key_leaks",
       "unique_key_unchecked", "replay_with_old_budget", "return_charged", "crashes_not_counted",
       "pause_forgotten_by_restart", "cursor_by_offset", "cancel_restarts_running", "reschedule_ignores_state",
       "watch_forgets_removed", "purge_takes_dead", "batch_fails_whole", "weights_ignored", "headers_sorted",

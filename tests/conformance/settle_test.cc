@@ -163,6 +163,19 @@ TEST_P(BrokerConformance, SettlingAgainWithTheSameTokenSucceedsAgainAndChangesNo
   EXPECT_EQ(effects.leases().count(), 1u);
 }
 
+TEST_P(BrokerConformance, SettlingAgainWithAnotherOutcomeIsRefused) {
+  enqueue_one();
+  const Lease first = lease_one();
+  ASSERT_TRUE(succeeded(settle_one(first, Returned{})));
+  EXPECT_TRUE(refused(settle_one(first, Done{}), ErrorCode::kLeaseLost));
+  const Lease second = lease_one();
+  EXPECT_EQ(second.attempt, first.attempt);
+  ASSERT_TRUE(succeeded(settle_one(second, RetryAt{})));
+  EXPECT_TRUE(refused(settle_one(second, Done{}), ErrorCode::kLeaseLost));
+  EXPECT_TRUE(refused(settle_one(second, Returned{}), ErrorCode::kLeaseLost));
+  ASSERT_TRUE(succeeded(settle_one(lease_one(), Done{})));
+}
+
 TEST_P(BrokerConformance, DoneJobIsNotSettledByAnotherToken) {
   BIDE_NEEDS(final_settle);
   enqueue_one();

@@ -269,6 +269,18 @@ bool Simulation::try_to_open() {
   return false;
 }
 
+namespace {
+
+// A dead job may be forgotten after a while, but not in the opening in which it died, however the clock was set.
+std::optional<std::uint64_t> crashed_and_gone(const World& before, const World& after) {
+  for (const auto& [tag, job] : before.jobs()) {
+    if (job->phase == Phase::kRunning && !job->outlives_process && after.find(tag) == nullptr) return tag;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void Simulation::adopt_what_survived() {
   const platform::Instant instant = clock_.now();
   latest_now_ms_ = std::max(latest_now_ms_, instant.wall_us / 1000);
@@ -296,13 +308,17 @@ void Simulation::adopt_what_survived() {
     learn_waits(*ledger_, world);
     if (const auto differs = difference(*ledger_, world, world.at(instant), compare_options())) {
       differences += "\n    [" + std::to_string(i) + "] " + *differs;
+    } else if (const auto gone = crashed_and_gone(timeline_[i].world, world)) {
+      differences += "\n    [" + std::to_string(i) + "] job " + std::to_string(*gone) + " died just now and is not there";
     } else if (!survived) {
       survived = i;
       found = std::move(world);
     } else {
       for (const auto& [tag, job] : world.jobs()) {
         const ModelJob* other = found.find(tag);
-        if (other != nullptr && other->ended_token != job->ended_token) found.change(tag).ended_token_known = false;
+        const bool ended_alike =
+            other == nullptr || (other->ended_token == job->ended_token && other->ended_as == job->ended_as);
+        if (!ended_alike) found.change(tag).ended_token_known = false;
       }
     }
   }

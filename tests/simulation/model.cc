@@ -175,6 +175,7 @@ ModelJob& World::end_attempt(std::uint64_t tag, Fault fault, const std::string& 
 void World::retry(std::uint64_t tag, const RetryAt& outcome, const std::optional<BodyPlan>& body, const Moment& moment,
                   bool settled) {
   ModelJob& job = end_attempt(tag, outcome.fault, outcome.error, settled);
+  job.ended_as = Outcome(outcome).index();
   job.phase = Phase::kWaiting;
   if (body) job.body = *body;
   wait_for(job, outcome.after, moment);
@@ -182,6 +183,7 @@ void World::retry(std::uint64_t tag, const RetryAt& outcome, const std::optional
 
 void World::die(std::uint64_t tag, const Dead& outcome, const Moment& moment, bool settled) {
   ModelJob& job = end_attempt(tag, outcome.fault, outcome.error, settled);
+  job.ended_as = Outcome(outcome).index();
   job.phase = Phase::kDead;
   job.dead_reason = outcome.reason;
   job.finished_ms = moment.now_ms();
@@ -200,6 +202,7 @@ void World::give_back(std::uint64_t tag, const Returned& outcome, const Moment& 
   ModelJob& job = change(tag);
   job.phase = Phase::kWaiting;
   job.attempts -= 1;
+  job.ended_as = Outcome(outcome).index();
   job.ended_token = settled ? job.token : 0;
   job.ended_token_known = true;
   job.token = 0;
@@ -209,6 +212,7 @@ void World::give_back(std::uint64_t tag, const Returned& outcome, const Moment& 
 void World::finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment) {
   ModelJob& job = change(tag);
   job.phase = Phase::kDone;
+  job.ended_as = Outcome(Done{}).index();
   job.ended_token = job.token;
   job.ended_token_known = true;
   job.token = 0;

@@ -65,6 +65,7 @@ struct ModelJob {
   std::size_t history = 0;
   std::string last_error = {};    // Empty: whatever the engine wrote.
   std::uint64_t ended_token = 0;  // Of the settlement that is the last thing that happened to it.
+  std::size_t ended_as = 0;       // ... its outcome.
   bool ended_token_known = true;  // Two states that a crash may have left look the same from outside.
   bool was_due = false;           // The wall clock has reached due_ms; it may have been steered back a little since.
 

@@ -309,7 +309,7 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
   if (job == nullptr) return refused_as(ErrorCode::kNotFound);
   if (job->phase != Phase::kRunning || job->token != lease.token) {
     if (!job->ended_token_known && (status || status.error().code == ErrorCode::kLeaseLost)) return;
-    if (job->ended_token == lease.token) {
+    if (job->ended_token == lease.token && job->ended_as == settlement.outcome.index()) {
       expect(status.has_value(), "a settle that was repeated is refused: " + code_of(status));
       tally_.add(Event::kRepeatedSettlesAccepted);
     } else {
