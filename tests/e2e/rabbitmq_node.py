@@ -57,10 +57,15 @@ class RabbitmqNode:
 
     def evaluate(self, expressions):
         """Runs Erlang expressions in the node and returns what they print."""
-        result = subprocess.run(
-            [ERL_CALL, "-n", "node@localhost", "-c", self._cookie, "-fetch_stdout", "-e"],
-            input=f"begin {expressions} end, ok.\n", capture_output=True, text=True, timeout=60, check=False,
-            env=self._environment())
+        for left in range(10, -1, -1):
+            result = subprocess.run(
+                [ERL_CALL, "-n", "node@localhost", "-c", self._cookie, "-fetch_stdout", "-e"],
+                input=f"begin {expressions} end, ok.\n", capture_output=True, text=True, timeout=60, check=False,
+                env=self._environment())
+            # A node that is busy does not always take the connection.
+            if left == 0 or "failed to connect" not in result.stdout + result.stderr:
+                break
+            time.sleep(1)
         good = "{ok, ok}"
         if result.returncode != 0 or not result.stdout.endswith(good):
             raise RuntimeError(f"{expressions}: {result.stdout}{result.stderr}")
@@ -70,8 +75,9 @@ class RabbitmqNode:
         """Messages by the name of the queue, ready or not."""
         lines = self.evaluate(r"""lists:foreach(fun(Q) ->
             {resource, _, queue, Name} = amqqueue:get_name(Q),
-            [{messages, N}] = rabbit_amqqueue:info(Q, [messages]),
-            io:format("~ts ~p~n", [Name, N]) end, rabbit_amqqueue:list())""").splitlines()
+            case catch rabbit_amqqueue:info(Q, [messages]) of
+                [{messages, N}] -> io:format("~ts ~p~n", [Name, N]);
+                _ -> gone end end, rabbit_amqqueue:list())""").splitlines()
         return {name: int(messages) if messages.isdigit() else 0
                 for name, messages in (line.rsplit(" ", 1) for line in lines)}
 

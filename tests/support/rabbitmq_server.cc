@@ -153,6 +153,7 @@ std::string RabbitmqServer::evaluate(const std::string& expressions, int node) {
   return ended.output.substr(0, result);
 }
 
+// A queue may go while we look.
 std::vector<RabbitmqQueue> RabbitmqServer::queues() {
   std::istringstream lines(evaluate(R"(lists:foreach(fun(Q) ->
       {resource, _, queue, Name} = amqqueue:get_name(Q),
@@ -160,9 +161,10 @@ std::vector<RabbitmqQueue> RabbitmqServer::queues() {
       Leader = case amqqueue:get_pid(Q) of
         {Cluster, Node} -> case ra_leaderboard:lookup_leader(Cluster) of {_, N} -> N; _ -> Node end;
         Pid -> node(Pid) end,
-      Info = rabbit_amqqueue:info(Q, [messages, consumers]),
+      Info = case catch rabbit_amqqueue:info(Q, [messages, consumers]) of Known when is_list(Known) -> Known; _ -> gone end,
       Number = fun(Key) -> case proplists:get_value(Key, Info, 0) of V when is_integer(V) -> V; _ -> 0 end end,
-      io:format("~ts ~p ~p ~p ~p~n", [Name, Type, Number(messages), Number(consumers), Leader])
+      Info == gone orelse
+        io:format("~ts ~p ~p ~p ~p~n", [Name, Type, Number(messages), Number(consumers), Leader])
     end, rabbit_amqqueue:list()))"));
   std::vector<RabbitmqQueue> all;
   RabbitmqQueue queue;
