@@ -142,16 +142,20 @@ Status Ledger::charge_crashes() {
     }
   }
   for (const Slot slot : crashed) {
+    if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
+    if (state_.leases()[state_[slot].next].cancel_requested) {
+      if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed;
+      continue;
+    }
+    ++open_report_.crashed_attempts;
     auto loaded = load(slot);
     if (!loaded) return loaded.error();
     const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
                                                      "the process died during this attempt", random_.next(),
                                                      options_.max_crashes);
-    if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
     if (Status ended = end_attempt(slot, outcome, EndedBy::kLedger); !ended) return ended;
   }
-  duplicate_starts_.crashed += crashed.size();
-  open_report_.crashed_attempts = crashed.size();
+  duplicate_starts_.crashed += open_report_.crashed_attempts;
   return {};
 }
 

@@ -43,7 +43,7 @@ struct Delivery {
 struct OpenReport {
   std::uint64_t jobs = 0;
   std::vector<journal::TornTail> torn_tails;
-  std::uint64_t crashed_attempts = 0;  // Attempts that were running when the process died.
+  std::uint64_t crashed_attempts = 0;  // Attempts that were running when the process died, and are charged.
 };
 
 // Attempts that may have run a job a second time, by reason.

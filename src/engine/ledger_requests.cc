@@ -447,13 +447,15 @@ std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids) {
       continue;
     }
     const EntryState state = state_[slot].entry_state();
-    if (state == EntryState::kRunning) {
-      state_.leases()[state_[slot].next].cancel_requested = true;
-      statuses.push_back({});
-    } else if (state == EntryState::kDone) {
+    if (state == EntryState::kDone) {
       statuses.push_back(wrong_state(id, state, "scheduled, ready, running and dead"));
     } else if (Status roomy = make_room(64, true); !roomy) {
       statuses.push_back(roomy);
+    } else if (state == EntryState::kRunning) {
+      const journal::CancelAsked record{.id = id, .at_ms = now_ms()};
+      append(*journal_, record);
+      needs_sync_ = true;
+      statuses.push_back(state_.apply(record));
     } else {
       statuses.push_back(remove(id, state == EntryState::kDead ? journal::RemoveCause::kDeleted
                                                                : journal::RemoveCause::kCancelled));

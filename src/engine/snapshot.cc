@@ -29,6 +29,8 @@ constexpr std::string_view kUnfinished = "snapshot.tmp";
 
 enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3 };
 
+enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2 };
+
 enum RowFlag : std::uint8_t { kDueIsWall = 1, kHasExpiry = 2, kHasUniqueKey = 4, kHoldsKey = 8 };
 
 std::uint64_t block_checksum(std::uint8_t type, std::string_view payload, std::uint64_t offset) {
@@ -64,7 +66,8 @@ void encode_meta(Encoder& out, const State& state, Address at) {
     out.u64(running.token);
     out.i64(running.started_ms);
     out.string(state.workers()[running.worker]);
-    out.u8(running.outlives_process ? 1 : 0);
+    out.u8(static_cast<std::uint8_t>((running.outlives_process ? kOutlivesProcess : 0) |
+                                     (running.cancel_requested ? kCancelAsked : 0)));
   }
 }
 
@@ -96,7 +99,9 @@ bool decode_meta(Decoder& in, State& state, Meta& meta) {
     running.token = in.u64();
     running.started_ms = in.i64();
     running.worker = state.intern_worker(in.string());
-    running.outlives_process = in.u8() != 0;
+    const std::uint8_t flags = in.u8();
+    running.outlives_process = (flags & kOutlivesProcess) != 0;
+    running.cancel_requested = (flags & kCancelAsked) != 0;
     meta.leases.emplace_back(id, running);
   }
   return in.done();

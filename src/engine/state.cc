@@ -208,6 +208,15 @@ Status State::apply(const journal::ClockStep& record) {
   return {};
 }
 
+Status State::apply(const journal::CancelAsked& record) {
+  last_time_ms_ = std::max(last_time_ms_, record.at_ms);
+  const Slot slot = ids_.find(record.id);
+  if (slot == kNoSlot) return misfit("cancel asked", record.id, "which is not there");
+  if (slab_[slot].entry_state() != EntryState::kRunning) return misfit("cancel asked", record.id, "which is not running");
+  leases_[slab_[slot].next].cancel_requested = true;
+  return {};
+}
+
 Status State::apply(const journal::Moved& record, RecordRef at) {
   JobId id;
   Status decoded;
@@ -283,6 +292,8 @@ Status State::apply(const journal::RecordView& view) {
       return decode_and<journal::ClockStep>(view, [&](const auto& record) { return apply(record); });
     case RecordType::kMoved:
       return decode_and<journal::Moved>(view, [&](const auto& record) { return apply(record, at); });
+    case RecordType::kCancelAsked:
+      return decode_and<journal::CancelAsked>(view, [&](const auto& record) { return apply(record); });
   }
   return Error{ErrorCode::kNewerVersion, "the journal has a record of type " + std::to_string(view.type) +
                                              ", which this bide does not know: use the version that wrote it"};

@@ -52,6 +52,7 @@ class State {
   Status apply(const journal::QueueRecord& record);
   Status apply(const journal::ClockStep& record);
   Status apply(const journal::Moved& record, journal::RecordRef at);
+  Status apply(const journal::CancelAsked& record);
   // Any record, decoded first.
   Status apply(const journal::RecordView& view);
 

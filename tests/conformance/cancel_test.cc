@@ -124,4 +124,16 @@ TEST_P(BrokerConformance, CancelledJobStaysGoneAfterARestart) {
   }
 }
 
+TEST_P(BrokerConformance, RunningJobThatWasCancelledIsNotTriedAgainAfterACrash) {
+  BIDE_NEEDS(cancel);
+  enqueue_one();
+  const Lease lease = lease_one();
+  ASSERT_TRUE(succeeded(cancel_one(lease.job.id)));
+  restart(Restart::kCrash);
+  Consumer consumer = subscribe();
+  advance(can().virtual_time ? std::chrono::minutes(10) : beats(5));
+  barrier();
+  EXPECT_EQ(consumer.leases().count(), 0u);
+}
+
 }  // namespace bide::conformance

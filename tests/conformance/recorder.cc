@@ -8,7 +8,7 @@ namespace bide::conformance {
 std::chrono::milliseconds patience() {
   static const std::chrono::milliseconds chosen = [] {
     const char* text = std::getenv("BIDE_PATIENCE_MS");
-    return std::chrono::milliseconds(text != nullptr ? std::atol(text) : 10'000);
+    return std::chrono::milliseconds(text != nullptr ? std::atol(text) : 60'000);
   }();
   return chosen;
 }

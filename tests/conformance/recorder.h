@@ -17,7 +17,7 @@
 
 namespace bide::conformance {
 
-// How long to wait for something that must come, in real time. Only a broken broker ever uses it up: 10 s, or what
+// How long to wait for something that must come, in real time. Only a broken broker ever uses it up: a minute, or what
 // BIDE_PATIENCE_MS says.
 std::chrono::milliseconds patience();
 

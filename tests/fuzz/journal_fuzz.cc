@@ -97,6 +97,8 @@ void decode_any(std::uint8_t choice, std::string_view payload) {
       return decode_record<ClockStep>(RecordType::kClock, payload);
     case RecordType::kMoved:
       return decode_record<Moved>(RecordType::kMoved, payload);
+    case RecordType::kCancelAsked:
+      return decode_record<CancelAsked>(RecordType::kCancelAsked, payload);
     case RecordType::kMark:
       return;
   }

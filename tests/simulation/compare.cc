@@ -145,6 +145,12 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
       return name_of(*job) + " cannot be read: " + info.error().message;
     }
     if (auto found = difference(*info, *job, moment)) return found;
+    if (job->phase == Phase::kRunning) {
+      const engine::Slot place = ledger.state()[ledger.state().find(job->id)].next;
+      if (ledger.state().leases()[place].cancel_requested != job->cancel_requested) {
+        return name_of(*job) + (job->cancel_requested ? " was cancelled" : " was not cancelled");
+      }
+    }
     if (job->is_live() && !job->rules->unique_key.empty()) {
       ++keys;
       const engine::Slot holder = ledger.state().unique_keys().holder(job->rules->unique_key);

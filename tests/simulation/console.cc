@@ -40,6 +40,7 @@ void Simulation::request_cancel() {
       expect(may_fail(status.error(), fault_fired), "a cancel is refused: " + code_of(status));
     } else if (job->phase == Phase::kRunning) {
       now_.change(job->tag).cancel_requested = true;
+      promised_ = true;
     } else {
       now_.remove(job->tag);
       promised_ = true;

@@ -274,7 +274,8 @@ namespace {
 // A dead job may be forgotten after a while, but not in the opening in which it died, however the clock was set.
 std::optional<std::uint64_t> crashed_and_gone(const World& before, const World& after) {
   for (const auto& [tag, job] : before.jobs()) {
-    if (job->phase == Phase::kRunning && !job->outlives_process && after.find(tag) == nullptr) return tag;
+    const bool crashed = job->phase == Phase::kRunning && !job->outlives_process && !job->cancel_requested;
+    if (crashed && after.find(tag) == nullptr) return tag;
   }
   return std::nullopt;
 }
@@ -332,9 +333,12 @@ void Simulation::adopt_what_survived() {
     if (job->phase != Phase::kRunning) continue;
     if (job->outlives_process) {
       tally_.add(Event::kLeasesThatOutlived);
+    } else if (job->cancel_requested) {
+      tally_.add(Event::kCancelledAndCrashed);
     } else {
       ++charged;
-      if (found.find(tag)->phase == Phase::kDead && found.find(tag)->dead_reason == DeadReason::kPoison) {
+      const ModelJob* after = found.find(tag);
+      if (after->phase == Phase::kDead && after->dead_reason == DeadReason::kPoison) {
         tally_.add(Event::kPoisoned);
       }
     }

@@ -285,13 +285,16 @@ void World::reopen(const platform::Instant& instant, std::int64_t lowest_offset_
     if (find(tag)->outlives_process) {
       ModelJob& job = change(tag);
       job.subscription = 0;
-      job.cancel_requested = false;
       job.lease_ms = 15'000;
       job.deadline_elapsed_ms = moment.elapsed_ms() + job.lease_ms;
       job.limit_elapsed_ms = ModelJob::kNever;
       continue;
     }
     const ModelJob& job = *find(tag);
+    if (job.cancel_requested) {
+      remove(tag);
+      continue;
+    }
     const Outcome outcome = core::decide_after_fault(job.rules->retry, job.counts, Fault::kCrashed, "", 0, max_crashes);
     if (const auto* again = std::get_if<RetryAt>(&outcome)) {
       const auto longest = core::longest_wait_after_crash(job.counts.crashed + 1);

@@ -71,6 +71,9 @@ std::optional<std::string> JobCensus::apply_one(const RecordFacts& facts, const 
       jobs_.erase(found);
       break;
     }
+    case RecordType::kCancelAsked:
+      if (place.state != State::kRunning) return misfit(facts.type, id, "which is not running");
+      break;
     case RecordType::kMoved:
       if (place.body != 0 && place.body == facts.moved_from) {
         place.body = address;

@@ -144,6 +144,12 @@ Problem clock(Bytes& in, RecordFacts&) {
   return std::nullopt;
 }
 
+Problem cancel_asked(Bytes& in, RecordFacts& facts) {
+  facts.ids = {in.id()};
+  skip_time(in);
+  return std::nullopt;
+}
+
 Problem mark(Bytes& in, RecordFacts&) {
   in.rest();
   return std::nullopt;
@@ -170,7 +176,8 @@ struct Kind {
 // By number, from 1.
 constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accepted}, Kind{"granted", granted},
                                Kind{"changed", changed}, Kind{"done", done},         Kind{"removed", removed},
-                               Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved}};
+                               Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved},
+                               Kind{"cancel asked", cancel_asked}};
 
 }  // namespace
 

@@ -22,6 +22,7 @@ enum class RecordType : std::uint8_t {
   kQueue,
   kClock,
   kMoved,
+  kCancelAsked,
 };
 
 // "accepted"; empty when there is no such type.

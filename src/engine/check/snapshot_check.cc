@@ -54,7 +54,7 @@ struct Loader {
       in.u64();
       in.u64();
       in.string();
-      in.u8();
+      if (in.u8() > 3) return "a lease with unknown flags";
     }
     if (!in.at_end()) return "the first block does not fit its fields";
     return std::nullopt;

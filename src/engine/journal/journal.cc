@@ -44,6 +44,7 @@ struct Journal::Impl {
   Status open(Address from, const RecordVisitor& visitor);
   Status write_again();
   Status sync_everything();
+  Status trim_again();
   Result<std::unique_ptr<SegmentWriter>> create_segment(Address base, std::uint64_t room);
   void adopt(std::unique_ptr<SegmentWriter> writer);
 
@@ -128,6 +129,7 @@ Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
     if (Status status = write_again(); !status) return status;
     if (Status status = sync_everything(); !status) return status;
   }
+  if (Status status = trim_again(); !status) return status;
   if (!recovered->last_is_active) {
     if (segments.empty() && options.durability != Durability::kNone) {
       if (Status status = disk.sync_directory(parent_of(directory)); !status) return status;
@@ -181,6 +183,22 @@ Status Journal::Impl::sync_everything() {
   }
   on_disk = written;
   return any ? disk.sync_directory(directory) : Status();
+}
+
+// The process before may have ended between a new segment and the trimming of the last; see rotate().
+Status Journal::Impl::trim_again() {
+  for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
+    const std::uint64_t bytes = segments[i].end - segments[i].base;
+    if (sealed_bytes[i] <= bytes) continue;
+    Result<std::unique_ptr<platform::File>> file = disk.open(segments[i].path, platform::OpenMode::kReadWrite);
+    if (!file) return file.error();
+    if (Status status = (*file)->truncate(bytes); !status) return status;
+    if (durable()) {
+      if (Status status = (*file)->sync(); !status) return status;
+    }
+    sealed_bytes[i] = bytes;
+  }
+  return {};
 }
 
 Result<std::unique_ptr<SegmentWriter>> Journal::Impl::create_segment(Address base, std::uint64_t room) {
@@ -249,8 +267,11 @@ Status Journal::Impl::rotate() {
     rotate_at = written + kRotationRetryBytes;
     return {};
   }
-  // Not synced: zeros at the end of a sealed segment do no harm, should they come back.
   if (Status status = active->trim(written); !status) return fail(status.error());
+  // Should the zeros at its end come back after the segment behind it was deleted, they would pass for what was in that.
+  if (durable()) {
+    if (Status status = active->sync(); !status) return fail(status.error());
+  }
   sealed_bytes.push_back(active->file_bytes());
   adopt(std::move(*created));
   return {};
@@ -487,6 +508,12 @@ Result<std::string> Journal::forget(Address base) {
   // old jobs.
   if (impl.options.durability == Durability::kOs) {
     if (Status status = impl.sync_everything(); !status) return impl.fail(status.error()).error();
+    // The trimming of the one before it, too; see rotate().
+    if (found != impl.segments.begin()) {
+      Result<std::unique_ptr<platform::File>> file = impl.disk.open(std::prev(found)->path, platform::OpenMode::kReadWrite);
+      if (!file) return impl.fail(file.error()).error();
+      if (Status status = (*file)->sync(); !status) return impl.fail(status.error()).error();
+    }
   }
   impl.reader.forget(*found);
   std::string path = found->path;

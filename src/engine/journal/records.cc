@@ -49,6 +49,8 @@ std::string_view name_of(RecordType type) {
       return "clock";
     case RecordType::kMoved:
       return "moved";
+    case RecordType::kCancelAsked:
+      return "cancel asked";
   }
   return "unknown";
 }
@@ -420,6 +422,22 @@ Status decode(const RecordView& view, ClockStep& out) {
   if (Status status = check_kind(view, type); !status) return status;
   Decoder in(view.payload);
   out.by_ms = in.i64();
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const CancelAsked& record) {
+  Encoder& out = begin(journal, RecordType::kCancelAsked);
+  out.id(record.id);
+  out.i64(record.at_ms);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, CancelAsked& out) {
+  constexpr RecordType type = RecordType::kCancelAsked;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  out.id = in.id();
+  out.at_ms = in.i64();
   return complete(in, view, type);
 }
 

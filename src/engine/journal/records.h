@@ -28,6 +28,7 @@ enum class RecordType : std::uint8_t {
   kQueue = 7,    // A queue is paused or not.
   kClock = 8,    // The wall clock was stepped.
   kMoved = 9,    // Compaction: a record in a new place.
+  kCancelAsked = 10,  // Somebody wants a running job to end: if this attempt does not finish it, none will.
 };
 
 // How a job's attempts went so far; read back when it is leased, shown or changed again.
@@ -111,6 +112,11 @@ struct ClockStep {
   std::int64_t by_ms = 0;
 };
 
+struct CancelAsked {
+  JobId id;
+  std::int64_t at_ms = 0;
+};
+
 // A copy of an Accepted, Changed or Done record that is still needed, with its own payload inside.
 struct Moved {
   RecordRef from;
@@ -135,6 +141,7 @@ RecordRef append(Journal& journal, const Removed& record);
 RecordRef append(Journal& journal, const QueueRecord& record);
 RecordRef append(Journal& journal, const ClockStep& record);
 RecordRef append(Journal& journal, const Moved& record);
+RecordRef append(Journal& journal, const CancelAsked& record);
 
 // kDamaged when the payload is not what its type says; kNewerVersion when its version is not known.
 Status decode(const RecordView& view, Accepted& out);
@@ -145,6 +152,7 @@ Status decode(const RecordView& view, Removed& out);
 Status decode(const RecordView& view, QueueRecord& out);
 Status decode(const RecordView& view, ClockStep& out);
 Status decode(const RecordView& view, Moved& out);
+Status decode(const RecordView& view, CancelAsked& out);
 
 // Only what recovery needs of an Accepted record: nothing is allocated, the views point into the payload.
 struct AcceptedBrief {
