@@ -7,8 +7,7 @@ namespace bide::worker {
 
 namespace {
 
-// The broker counts the limit from when it gave the lease, a little before it arrived here. Being a little stricter
-// than the broker, the worker is the one that settles the attempt, with a better word about it.
+// Being a little stricter than the broker, the worker is the one that settles the attempt, with a better word about it.
 Milliseconds strictness(Milliseconds limit) { return std::min(limit / 10, Milliseconds(50)); }
 
 // A hundred years: more than enough, and far from the end of the clock's range.
@@ -49,8 +48,8 @@ void Attempt::release() {
   std::vector<AttemptError>().swap(lease_->history);
 }
 
-LeaseBatch::LeaseBatch(std::vector<Lease> leases, Moment received, std::shared_ptr<WorkerLink> link)
-    : asked(received), granted(received), size_(leases.size()), received_(received),
+LeaseBatch::LeaseBatch(std::vector<Lease> leases, Moment given, std::shared_ptr<WorkerLink> link)
+    : asked(given), granted(given), size_(leases.size()), given_(given),
       link_(std::move(link)), leases_(std::move(leases)), attempts_(std::make_unique<Attempt[]>(size_)),
       unsettled_(size_) {
   shortest_limit_ = kLongestLimit;
@@ -61,10 +60,10 @@ LeaseBatch::LeaseBatch(std::vector<Lease> leases, Moment received, std::shared_p
     attempt.ref_ = {lease.job.id, lease.token};
     attempt.lease_ = &lease;
     attempt.batch_ = this;
-    attempt.deadline_ = received_ + limit - strictness(limit);
+    attempt.deadline_ = given_ + limit - strictness(limit);
     shortest_limit_ = std::min(shortest_limit_, limit);
   }
-  earliest_deadline_ = received_ + shortest_limit_ - strictness(shortest_limit_);
+  earliest_deadline_ = given_ + shortest_limit_ - strictness(shortest_limit_);
 }
 
 Attempt* LeaseBatch::claim() {

@@ -97,7 +97,8 @@ struct WorkerLink {
 
 class LeaseBatch {
  public:
-  LeaseBatch(std::vector<Lease> leases, Moment received, std::shared_ptr<WorkerLink> link);
+  // `given`: since when the leases and the limits of the jobs run.
+  LeaseBatch(std::vector<Lease> leases, Moment given, std::shared_ptr<WorkerLink> link);
 
   // The next one that nobody has, in the order of the broker; null when there is none.
   Attempt* claim();
@@ -107,7 +108,7 @@ class LeaseBatch {
 
   std::size_t size() const { return size_; }
   Attempt& operator[](std::size_t index) { return attempts_[index]; }
-  Moment received() const { return received_; }
+  Moment given() const { return given_; }
   Moment earliest_deadline() const { return earliest_deadline_; }
   Milliseconds shortest_limit() const { return shortest_limit_; }
   WorkerLink& link() const { return *link_; }
@@ -125,7 +126,7 @@ class LeaseBatch {
 
  private:
   const std::size_t size_;
-  const Moment received_;
+  const Moment given_;
   const std::shared_ptr<WorkerLink> link_;
   Moment earliest_deadline_;
   Milliseconds shortest_limit_{0};

@@ -75,11 +75,15 @@ Status Crew::subscribe() {
 void Crew::take(std::vector<Lease> leases) {
   if (leases.empty()) return;
   std::size_t bytes = 0;
-  for (const Lease& lease : leases) bytes += lease.job.body.size();
+  Milliseconds age{0};
+  for (const Lease& lease : leases) {
+    bytes += lease.job.body.size();
+    age = std::max(age, lease.age);
+  }
   typical_bytes_.store((typical_bytes_.load() * 7 + bytes / leases.size()) / 8);
 
   const Moment now = steady_clock::now();
-  auto batch = std::make_shared<LeaseBatch>(std::move(leases), now, link_);
+  auto batch = std::make_shared<LeaseBatch>(std::move(leases), now - age, link_);
   const Moment look = std::min(batch->earliest_deadline(), now + kRoundPeriod);
   held_.add(batch);
   intake_.add(std::move(batch));

@@ -108,7 +108,7 @@ std::vector<std::shared_ptr<LeaseBatch>> Intake::take_stale(Moment since) {
   std::lock_guard lock(mutex_);
   drop_exhausted();
   // They lie in the order of their arrival.
-  while (!batches_.empty() && batches_.front()->received() < since) {
+  while (!batches_.empty() && batches_.front()->given() < since) {
     stale.push_back(std::move(batches_.front()));
     batches_.pop_front();
   }

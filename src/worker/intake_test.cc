@@ -13,8 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-std::shared_ptr<LeaseBatch> batch_of(int count, Moment received = Moment()) {
-  return std::make_shared<LeaseBatch>(std::vector<Lease>(static_cast<std::size_t>(count)), received,
+std::shared_ptr<LeaseBatch> batch_of(int count, Moment given = Moment()) {
+  return std::make_shared<LeaseBatch>(std::vector<Lease>(static_cast<std::size_t>(count)), given,
                                       std::make_shared<WorkerLink>());
 }
 

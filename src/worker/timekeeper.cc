@@ -105,7 +105,7 @@ void Crew::time_out(Attempt& attempt) {
   }
   if (!problem.empty()) runner_.report(problem);
   Settlement settlement = runner_.timed_out(attempt);
-  runner_.tell_hooks(attempt, settlement.outcome, steady_clock::now() - attempt.batch().received());
+  runner_.tell_hooks(attempt, settlement.outcome, steady_clock::now() - attempt.batch().given());
   settler_.settle(attempt, std::move(settlement));
   attempt.request_stop();
 }
@@ -162,7 +162,7 @@ void Crew::give_back_stale(Moment now) {
   for (const auto& batch : intake_.take_stale(now - longest)) give_back({batch}, "worker " + runner_.name() + " is busy");
   // Jobs with short limits cannot wait even so long.
   for (const auto& batch : held_.all()) {
-    if (batch->exhausted() || now - batch->received() < batch->shortest_limit() / 4) continue;
+    if (batch->exhausted() || now - batch->given() < batch->shortest_limit() / 4) continue;
     give_back({batch}, "worker " + runner_.name() + " is busy");
   }
 }

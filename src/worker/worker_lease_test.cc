@@ -87,5 +87,21 @@ TEST(WorkerLease, WithoutAnAnswerTheLeaseIsTakenForLostWhenItsTimeIsOver) {
   bench.outcome();
 }
 
+TEST(WorkerLease, TheTimeOfALeaseRunsFromWhenItWasGivenNotFromItsArrival) {
+  Bench bench({.concurrency = 1, .lease = 1h});
+  bench.broker->on_extend = [](const LeaseRef&) { return Error{ErrorCode::kUnavailable, "gone"}; };
+  bench.worker.handle("a", [&](Context& context) {
+    Gate stopped;
+    std::stop_callback callback(context.stop_token(), [&] { stopped.open(); });
+    stopped.wait();
+    EXPECT_TRUE(context.lease_lost());
+  });
+  ASSERT_TRUE(bench.worker.start());
+  Lease lease = support::FakeBroker::lease_of({.kind = "a"});
+  lease.age = 1h;
+  bench.broker->give(std::move(lease));
+  bench.outcome();
+}
+
 }  // namespace
 }  // namespace bide::worker
