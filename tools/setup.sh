@@ -7,8 +7,13 @@ if [[ -t 1 && -z "${NO_COLOR:-}" && "${TERM:-dumb}" != dumb ]]; then
   bold=$'\e[1m' plain=$'\e[0m'
 fi
 
+# With how long it has taken so far, once that is more than a minute.
 step() {
-  printf '%s==> %s%s\n' "$bold" "$*" "$plain"
+  local since=""
+  if ((SECONDS >= 60)); then
+    since=" ($((SECONDS / 60)) min)"
+  fi
+  printf '%s==> %s%s%s\n' "$bold" "$*" "$since" "$plain"
 }
 
 fail() {
