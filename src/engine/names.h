@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -17,18 +18,16 @@ class Names {
 
   // Nothing when there are too many different names already.
   std::optional<std::uint16_t> intern(std::string_view name) {
-    if (last_ < names_.size() && names_[last_] == name) return static_cast<std::uint16_t>(last_);
-    const auto found = numbers_.find(name);
-    if (found != numbers_.end()) {
-      last_ = found->second;
-      return found->second;
+    for (const std::uint16_t recent : recent_) {
+      if (recent < names_.size() && names_[recent] == name) return recent;
     }
+    const auto found = numbers_.find(name);
+    if (found != numbers_.end()) return remember(found->second);
     if (names_.size() >= kMost) return std::nullopt;
     const auto number = static_cast<std::uint16_t>(names_.size());
     names_.emplace_back(name);
     numbers_.emplace(names_.back(), number);
-    last_ = number;
-    return number;
+    return remember(number);
   }
 
   std::optional<std::uint16_t> find(std::string_view name) const {
@@ -42,9 +41,16 @@ class Names {
   bool full() const { return names_.size() >= kMost; }
 
  private:
+  std::uint16_t remember(std::uint16_t number) {
+    recent_[next_recent_++ % recent_.size()] = number;
+    return number;
+  }
+
   std::deque<std::string> names_;  // A deque: the views below stay valid.
   std::unordered_map<std::string_view, std::uint16_t> numbers_;
-  std::size_t last_ = 0;  // Most jobs in a row have the same names.
+  // Most jobs in a row have the same few names, and comparing is quicker than looking for one.
+  std::array<std::uint16_t, 4> recent_{};
+  std::size_t next_recent_ = 0;
 };
 
 }  // namespace bide::engine
