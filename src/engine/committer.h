@@ -26,11 +26,12 @@ class Committer {
     thread_.join();
   }
 
-  // One at a time: the last one's answer must have been taken.
-  void start(std::function<Status()> commit) {
+  // One at a time: the last one's answer must have been taken. Nobody waits for what is done afterwards.
+  void start(std::function<Status()> commit, std::function<void()> afterwards) {
     {
       std::lock_guard lock(mutex_);
       commit_ = std::move(commit);
+      afterwards_ = std::move(afterwards);
       outcome_.reset();
     }
     changed_.notify_all();
@@ -53,6 +54,7 @@ class Committer {
       changed_.wait(lock, [this] { return commit_ || stop_; });
       if (!commit_) return;
       const std::function<Status()> commit = std::exchange(commit_, nullptr);
+      std::function<void()> afterwards = std::exchange(afterwards_, nullptr);
       lock.unlock();
       Status outcome = commit();
       lock.lock();
@@ -60,6 +62,8 @@ class Committer {
       changed_.notify_all();
       lock.unlock();
       finished_();
+      afterwards();
+      afterwards = nullptr;  // With what it holds, outside of the lock.
       lock.lock();
     }
   }
@@ -68,6 +72,7 @@ class Committer {
   mutable std::mutex mutex_;  // Guards everything below but the thread.
   std::condition_variable changed_;
   std::function<Status()> commit_;
+  std::function<void()> afterwards_;
   std::optional<Status> outcome_;
   bool stop_ = false;
 

@@ -62,7 +62,7 @@ bool Compactor::seal_if_mostly_garbage() {
   return true;
 }
 
-Status Compactor::remove_dead_segments(journal::Address snapshot_at) {
+Status Compactor::forget_dead_segments(journal::Address snapshot_at) {
   std::vector<journal::Address> dead;
   const std::vector<Segment>& segments = journal_.segments();
   for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
@@ -71,13 +71,9 @@ Status Compactor::remove_dead_segments(journal::Address snapshot_at) {
   }
   for (const journal::Address base : dead) {
     if (victim_ && victim_->base == base) victim_.reset();
-    if (busy_) {
-      auto path = journal_.forget(base);
-      if (!path) return path.error();
-      superfluous_.push_back(std::move(*path));
-    } else if (Status removed = journal_.remove(base); !removed) {
-      return removed;
-    }
+    auto path = journal_.forget(base);
+    if (!path) return path.error();
+    superfluous_.push_back(std::move(*path));
     state_.live_bytes().forget(base);
   }
   return {};

@@ -23,8 +23,8 @@ class Compactor {
   Compactor(journal::Journal& journal, State& state, std::uint64_t segment_bytes, std::uint64_t beside)
       : journal_(journal), state_(state), segment_bytes_(segment_bytes), beside_(beside) {}
 
-  // Deletes what a snapshot at this address has made superfluous; while the store is busy it only says which files.
-  Status remove_dead_segments(journal::Address snapshot_at);
+  // Does without what a snapshot at this address has made superfluous. Somebody has to delete the files.
+  Status forget_dead_segments(journal::Address snapshot_at);
   std::vector<std::string> take_superfluous() { return std::exchange(superfluous_, {}); }
 
   // Too much garbage: there is work to do.

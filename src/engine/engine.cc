@@ -98,6 +98,9 @@ Engine::Engine(EngineOptions options, std::unique_ptr<platform::Random> random, 
       thread_([this] { run(); }) {}
 
 Engine::~Engine() {
+  const std::thread::id caller = std::this_thread::get_id();
+  platform::require(caller != thread_.get_id() && caller != teller_.thread_id(),
+                    "an engine is closed by a completion or a sink of its own, which it would wait for");
   inbox_->close();
   thread_.join();
 }
@@ -164,10 +167,10 @@ void Engine::turn(std::vector<Request>& requests) {
     (void)ledger_->end_commit(committer_.wait());
     tell(*std::exchange(committing_, std::nullopt), went_well);
   }
+  collected_.requests.insert(collected_.requests.end(), std::make_move_iterator(requests.begin()),
+                             std::make_move_iterator(requests.end()));
+  requests.clear();
   tell(std::exchange(collected_, {}), went_well);
-  for (Request& request : requests) {
-    if (request.finish) request.finish(went_well);
-  }
 }
 
 // Applies what was asked for, and what has come due. The requests are moved from.
@@ -202,13 +205,11 @@ Status Engine::commit() {
   ++steps_;
   const std::size_t bytes = ledger_->journal().batch_bytes();
   if (bytes < kWorthAThread || !ledger_->needs_sync() || options_.disk != &platform::real_disk()) {
-    if (Status freed = ledger_->take_spent()(); !freed) return freed;
-    return bytes == 0 ? ledger_->commit() : timed([this] { return ledger_->commit(); });
+    Status committed = bytes == 0 ? ledger_->commit() : timed([this] { return ledger_->commit(); });
+    if (committed) ledger_->take_spent()();
+    return committed;
   }
-  committer_.start([this, commit = ledger_->begin_commit(), free_spent = ledger_->take_spent()] {
-    Status committed = timed(commit);
-    return committed ? free_spent() : committed;
-  });
+  committer_.start([this, commit = ledger_->begin_commit()] { return timed(commit); }, ledger_->take_spent());
   committing_ = std::exchange(collected_, {});
   committing_->is_large = true;
   return {};
@@ -259,6 +260,7 @@ Status Engine::tidy(bool busy) {
   }
   auto more = ledger_->tidy(busy);
   if (!more) return more.error();
+  if (!busy) ledger_->take_spent()();
   more_to_tidy_ = *more;
   if (!more_to_tidy_ && !busy) busy_until_us_ = 0;
   return {};
@@ -325,18 +327,15 @@ Engine::DiskUse Engine::disk_use() {
 Time Engine::wall_time() const { return Time(Milliseconds(options_.clock->now().wall_us / 1000)); }
 
 void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
-  std::uint64_t bytes = 0;
-  for (const Job& job : jobs) bytes += sizeof(Job) + job.body.size();
   if (inbox_->bytes() > options_.inbox_bytes) {
     done(Error{ErrorCode::kOverloaded, "too many jobs are waiting to be written (inbox_bytes): try again in a moment"});
     return;
   }
+  Offer offer = Offer::of(std::move(jobs), wall_time());
+  const std::uint64_t bytes = offer.bytes();
   submit<std::vector<Result<Enqueued>>>(
       std::move(done),
-      [offer = Offer::of(std::move(jobs), wall_time())](Ledger& ledger) mutable {
-        return ledger.enqueue(std::move(offer));
-      },
-      bytes);
+      [offer = std::move(offer)](Ledger& ledger) mutable { return ledger.enqueue(std::move(offer)); }, bytes);
 }
 
 Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options, LeaseSink sink) {

@@ -300,18 +300,17 @@ Status Ledger::end_commit(const Status& outcome) {
   return committed;
 }
 
-std::function<Status()> Ledger::take_spent() {
+std::function<void()> Ledger::take_spent() {
   auto jobs = std::make_shared<std::vector<std::vector<Job>>>(warm_.take_spent());
-  return [this, jobs = std::move(jobs), files = compactor_->take_superfluous()]() -> Status {
+  return [&disk = disk_, jobs = std::move(jobs), files = compactor_->take_superfluous()] {
     jobs->clear();
-    for (const std::string& file : files) {
-      if (Status removed = disk_.remove(file); !removed) return removed;
-    }
-    return files.empty() ? Status() : disk_.sync_directory(journal_directory(options_.directory));
+    // One that cannot be deleted now is found by the next opening.
+    for (const std::string& file : files) (void)disk.remove(file);
   };
 }
 
 void Ledger::abandon(const Error& error) {
+  for (const auto& callback : take_callbacks()) callback(error);
   for (const Task& task : std::exchange(tasks_, {})) task.abandon(error);
   for (const auto& [id, watchers] : std::exchange(watchers_, {})) {
     for (const auto& done : watchers) done(error);
@@ -414,6 +413,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
                                .past = {lease.counts, std::move(lease.history),
                                         "its worker died before; jobs like that run one at a time"}};
         if (Status changed = change(std::move(later)); !changed) return changed.error();
+        needs_sync_ = true;  // What it replaces may be deleted.
         ++passed_over;
         leases.pop_back();
         continue;
@@ -477,7 +477,7 @@ Result<bool> Ledger::tidy(bool busy) {
   if (needs_sync_) {
     if (Status committed = commit(); !committed) return committed.error();
   }
-  if (Status removed = compactor_->remove_dead_segments(snapshot_at_); !removed) return removed.error();
+  if (Status forgotten = compactor_->forget_dead_segments(snapshot_at_); !forgotten) return forgotten.error();
   // A snapshot costs about 40 bytes a job: not more often than the journal grows by several times that.
   const std::uint64_t growth = journal_->written() - snapshot_at_;
   const std::uint64_t worth = std::max(options_.snapshot_bytes, state_.jobs() * 80);

@@ -86,8 +86,8 @@ class Ledger {
   std::function<Status()> begin_commit();
   Status end_commit(const Status& outcome);
   // Jobs that nobody needs in memory any more, and files that nobody needs on the disk: freeing them is work too, and any
-  // thread can do it.
-  std::function<Status()> take_spent();
+  // thread can do it, after a commit, also when the ledger is gone.
+  std::function<void()> take_spent();
   // A bounded piece of housekeeping; while the store is busy only what cannot wait. True: there is more to do.
   Result<bool> tidy(bool busy = false);
   // Elapsed microseconds at which begin() has something to do again; nothing: only a request can change anything.
@@ -170,6 +170,8 @@ class Ledger {
   Status forget_old();
   void release_credit(Slot slot);
   void finished(const JobId& id);
+  template <class T>
+  void answer_after_commit(Completion<T> done, Result<T> answer);
   Status follow_clock();
   Result<std::size_t> grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries);
   Status append_done(Slot slot, Done& done);

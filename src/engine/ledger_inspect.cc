@@ -210,13 +210,21 @@ struct Listing {
 
 }  // namespace
 
+template <class T>
+void Ledger::answer_after_commit(Completion<T> done, Result<T> answer) {
+  after_commit_.push_back([done = std::move(done), answer = std::move(answer)](const Status& committed) {
+    done(committed ? answer : committed.error());
+  });
+}
+
 void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done) {
   auto listing = std::make_shared<Listing>();
   listing->limit = std::clamp<std::size_t>(limit, 1, 1000);
   if (!cursor.empty()) {
     listing->after = from_cursor(cursor);
     if (!listing->after) {
-      done(Error{ErrorCode::kInvalidArgument, "cursor " + core::quoted(cursor) + " is not one that was given out"});
+      answer_after_commit<JobPage>(
+          done, Error{ErrorCode::kInvalidArgument, "cursor " + core::quoted(cursor) + " is not one that was given out"});
       return;
     }
   }
@@ -243,14 +251,14 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
     nothing = nothing || !listing->kind;
   }
   if (nothing) {
-    done(JobPage{});
+    answer_after_commit<JobPage>(done, JobPage{});
     return;
   }
   listing->filter = std::move(filter);
   const auto run = [this, listing, done]() -> Result<bool> {
     // A record that cannot be read spoils this page, not the store.
     const auto give_up = [&](const Error& error) {
-      after_commit_.push_back([done, error](const Status&) { done(error); });
+      answer_after_commit<JobPage>(done, error);
       return true;
     };
     const Slot end = std::min<Slot>(state_.slots(), listing->cursor + kSlotsAPiece);
@@ -279,13 +287,7 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
       page.jobs.push_back(std::move(*info));
     }
     if (more) page.next = to_cursor(listing->best.back());
-    after_commit_.push_back([done, page = std::move(page)](const Status& committed) mutable {
-      if (committed) {
-        done(std::move(page));
-      } else {
-        done(committed.error());
-      }
-    });
+    answer_after_commit<JobPage>(done, std::move(page));
     return true;
   };
   tasks_.push_back({run, [done](const Error& error) { done(error); }});
@@ -294,7 +296,8 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
 void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
   const auto number = state_.queues().names().find(queue);
   if (!number) {
-    done(Error{ErrorCode::kNotFound, "there is no queue " + core::quoted(queue)});
+    answer_after_commit<std::uint64_t>(
+        done, Error{ErrorCode::kNotFound, "there is no queue " + core::quoted(queue)});
     return;
   }
   auto run = [this, number = *number, done, cursor = Slot{0}, removed = std::uint64_t{0}]() mutable -> Result<bool> {
@@ -304,20 +307,14 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
       const EntryState state = entry.entry_state();
       if (entry.queue != number || (state != EntryState::kScheduled && state != EntryState::kReady)) continue;
       if (Status roomy = make_room(64, true); !roomy) {
-        after_commit_.push_back([done, error = roomy.error()](const Status&) { done(error); });
+        answer_after_commit<std::uint64_t>(done, roomy.error());
         return true;
       }
       if (Status gone = remove(entry.id, journal::RemoveCause::kPurged); !gone) return gone.error();
       ++removed;
     }
     if (cursor < state_.slots()) return false;
-    after_commit_.push_back([done, removed](const Status& committed) {
-      if (committed) {
-        done(removed);
-      } else {
-        done(committed.error());
-      }
-    });
+    answer_after_commit<std::uint64_t>(done, removed);
     return true;
   };
   tasks_.push_back({std::move(run), [done](const Error& error) { done(error); }});
@@ -330,18 +327,15 @@ void Ledger::watch(const JobId& id, Completion<JobInfo> done) {
     return;
   }
   // What finished it may be in this very step, and is not to be told before it is durable.
-  after_commit_.push_back([info = find(id), done = std::move(done)](const Status& committed) {
-    done(committed ? info : committed.error());
-  });
+  answer_after_commit<JobInfo>(std::move(done), find(id));
 }
 
 // Something final has happened to the job, and is applied: whoever watches it is told after the commit.
 void Ledger::finished(const JobId& id) {
   const auto found = watchers_.find(id);
   if (found == watchers_.end()) return;
-  after_commit_.push_back([info = find(id), watchers = std::move(found->second)](const Status& committed) {
-    for (const auto& done : watchers) done(committed ? info : committed.error());
-  });
+  const Result<JobInfo> info = find(id);
+  for (auto& done : found->second) answer_after_commit<JobInfo>(std::move(done), info);
   watchers_.erase(found);
 }
 

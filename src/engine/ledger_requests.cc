@@ -194,6 +194,8 @@ void Ledger::unsubscribe(std::uint32_t subscription) {
   const auto found = subscriptions_.find(subscription);
   if (found == subscriptions_.end()) return;
   for (const SubscribedQueue& queue : found->second.queues) --takers_[queue.queue];
+  // What the sink holds goes when the last call of it is over.
+  after_commit_.push_back([sink = std::move(found->second.sink)](const Status&) {});
   subscriptions_.erase(found);
 }
 
@@ -451,6 +453,9 @@ std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids) {
       statuses.push_back(wrong_state(id, state, "scheduled, ready, running and dead"));
     } else if (Status roomy = make_room(64, true); !roomy) {
       statuses.push_back(roomy);
+    } else if (state == EntryState::kRunning && state_.leases()[state_[slot].next].cancel_requested) {
+      needs_sync_ = true;
+      statuses.push_back({});
     } else if (state == EntryState::kRunning) {
       const journal::CancelAsked record{.id = id, .at_ms = now_ms()};
       append(*journal_, record);

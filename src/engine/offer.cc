@@ -47,6 +47,15 @@ Offer Offer::of(std::vector<Job> jobs, Time now) {
   return offer;
 }
 
+std::uint64_t Offer::bytes() const {
+  std::uint64_t sum = written.bytes();
+  for (const Job& job : jobs) {
+    sum += sizeof(Job) + job.body.size();
+    for (const auto& [name, value] : job.headers) sum += sizeof name + name.size() + sizeof value + value.size();
+  }
+  return sum;
+}
+
 Verdicts Verdicts::of(std::vector<Settlement> settlements, Time now) {
   Verdicts verdicts;
   for (std::size_t i = 0; i < settlements.size(); ++i) {

@@ -19,6 +19,7 @@ namespace bide::engine {
 class WrittenJobs {
  public:
   void add(const Job& job);
+  std::size_t bytes() const { return bytes_.size(); }
   journal::JobFields operator[](std::size_t index) const {
     const Piece& piece = pieces_[index];
     return {piece.flags, std::string_view(bytes_).substr(piece.at, piece.size)};
@@ -40,6 +41,9 @@ using Refusals = std::vector<std::pair<std::size_t, Error>>;
 
 struct Offer {
   static Offer of(std::vector<Job> jobs, Time now);
+
+  // About what it takes in memory.
+  std::uint64_t bytes() const;
 
   std::vector<Job> jobs;
   Refusals refused;

@@ -100,6 +100,7 @@ bool decode_meta(Decoder& in, State& state, Meta& meta) {
     running.started_ms = in.i64();
     running.worker = state.intern_worker(in.string());
     const std::uint8_t flags = in.u8();
+    if (flags & ~(kOutlivesProcess | kCancelAsked)) return false;
     running.outlives_process = (flags & kOutlivesProcess) != 0;
     running.cancel_requested = (flags & kCancelAsked) != 0;
     meta.leases.emplace_back(id, running);

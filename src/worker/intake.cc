@@ -107,11 +107,12 @@ std::vector<std::shared_ptr<LeaseBatch>> Intake::take_stale(Moment since) {
   std::vector<std::shared_ptr<LeaseBatch>> stale;
   std::lock_guard lock(mutex_);
   drop_exhausted();
-  // They lie in the order of their arrival.
-  while (!batches_.empty() && batches_.front()->given() < since) {
-    stale.push_back(std::move(batches_.front()));
-    batches_.pop_front();
-  }
+  // They lie in the order of their arrival, and some were longer on their way than others.
+  std::erase_if(batches_, [&](std::shared_ptr<LeaseBatch>& batch) {
+    if (batch->given() >= since) return false;
+    stale.push_back(std::move(batch));
+    return true;
+  });
   return stale;
 }
 

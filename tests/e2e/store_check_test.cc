@@ -39,8 +39,9 @@ class StoreCheck : public ::testing::Test {
     return ids;
   }
 
-  // Settles the next `count` leases of the queue as `outcome` says.
-  static void settle(Engine& engine, const std::string& queue, std::size_t count, const Outcome& outcome) {
+  // Settles the next `count` leases of the queue as `outcome` says; before that it cancels them, if it is to.
+  static void settle(Engine& engine, const std::string& queue, std::size_t count, const Outcome& outcome,
+                     bool cancel = false) {
     std::mutex mutex;
     std::condition_variable arrived;
     std::vector<Lease> leases;
@@ -59,6 +60,7 @@ class StoreCheck : public ::testing::Test {
     }
     std::vector<Settlement> settlements;
     for (const Lease& lease : leases) {
+      if (cancel) (void)wait<std::vector<Status>>([&](auto done) { engine.cancel({lease.job.id}, std::move(done)); });
       settlements.push_back({.lease = {lease.job.id, lease.token}, .outcome = outcome, .effects = {}});
     }
     const auto settled =
@@ -86,6 +88,7 @@ class StoreCheck : public ::testing::Test {
     settle(engine, "default", 3, Dead{.reason = DeadReason::kRejected, .error = "no"});
     settle(engine, "default", 2, RetryAt{.after = 1h, .error = "again"});
     settle(engine, "default", 1, RetryAt{.after = 1h, .error = "again", .body = "a new body"});
+    settle(engine, "default", 1, RetryAt{.after = 1h}, true);
     (void)wait<std::vector<Status>>([&](auto done) { engine.cancel({ids[20], ids[21]}, std::move(done)); }).value();
     (void)wait<std::uint64_t>([&](auto done) { engine.purge("purged", std::move(done)); }).value();
   }
@@ -169,6 +172,7 @@ TEST_F(StoreCheck, AStoreOfTheEngineIsCleanAndAgreesWithItsAudit) {
   EXPECT_EQ(report.segments, 1u);
   EXPECT_GT(report.records_by_type.at("accepted"), 0u);
   EXPECT_GT(report.records_by_type.at("done"), 0u);
+  EXPECT_GT(report.records_by_type.at("cancel asked"), 0u);
 }
 
 TEST_F(StoreCheck, SnapshotsAndCompactedSegmentsAgreeToo) {

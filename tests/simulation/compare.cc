@@ -147,6 +147,7 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
     if (auto found = difference(*info, *job, moment)) return found;
     if (job->phase == Phase::kRunning) {
       const engine::Slot place = ledger.state()[ledger.state().find(job->id)].next;
+      if (ledger.state().leases()[place].token != job->token) return name_of(*job) + " is leased by another token";
       if (ledger.state().leases()[place].cancel_requested != job->cancel_requested) {
         return name_of(*job) + (job->cancel_requested ? " was cancelled" : " was not cancelled");
       }

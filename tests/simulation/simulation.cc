@@ -231,10 +231,9 @@ bool Simulation::tidy() {
   for (std::uint64_t left = chance(0.6) ? 1 : below(6); left > 0; --left) {
     ++tidied_in_step_;
     const engine::journal::Address before = ledger_->journal().end();
-    auto more = ledger_->tidy(chance(0.5));
+    const auto more = ledger_->tidy(chance(0.5));
     // A crash between the two leaves files that nobody needs.
-    const Status freed = crashed_ || chance(0.3) ? Status() : ledger_->take_spent()();
-    if (more && !freed) more = freed.error();
+    if (!crashed_ && !chance(0.3)) ledger_->take_spent()();
     if (!more || crashed_) {
       if (crashed_) tally_.add(Event::kCrashesInTidying);
       in_tidy_ = false;
@@ -260,6 +259,7 @@ bool Simulation::tidy_to_quiet() {
     expect(left > 0, "housekeeping never ends");
     const engine::journal::Address before = ledger_->journal().end();
     const auto more = ledger_->tidy();
+    if (!crashed_) ledger_->take_spent()();
     if (!more || crashed_) return failed(more ? Error{ErrorCode::kIoError, ""} : more.error(), "tidy", false);
     if (*more && ledger_->journal().end() != before) tally_.add(Event::kCompactionMoves);
     notice_room();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/check/record_check.h"
 #include "engine/check/segment_scan.h"
 #include "engine/check/writing.h"
 
@@ -119,7 +120,7 @@ class Repair {
   std::optional<RecordAt> whole_record(std::uint64_t at, std::uint64_t end) const {
     // Looked at first: in a large stretch of noise nearly nothing passes, and no checksum need be made.
     const auto type = static_cast<unsigned char>(content_[at + 8]);
-    if (type == 0 || type > 9 || content_[at + 9] != 1) return std::nullopt;
+    if (name_of_type(type).empty() || content_[at + 9] != 1) return std::nullopt;
     return read_record(std::string_view(content_).substr(0, end), base_, base_ + at);
   }
 

@@ -44,7 +44,7 @@ struct Journal::Impl {
   Status open(Address from, const RecordVisitor& visitor);
   Status write_again();
   Status sync_everything();
-  Status trim_again();
+  Status trim_again(std::size_t sealed);
   Result<std::unique_ptr<SegmentWriter>> create_segment(Address base, std::uint64_t room);
   void adopt(std::unique_ptr<SegmentWriter> writer);
 
@@ -129,7 +129,7 @@ Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
     if (Status status = write_again(); !status) return status;
     if (Status status = sync_everything(); !status) return status;
   }
-  if (Status status = trim_again(); !status) return status;
+  if (Status status = trim_again(segments.size() - (recovered->last_is_active ? 1 : 0)); !status) return status;
   if (!recovered->last_is_active) {
     if (segments.empty() && options.durability != Durability::kNone) {
       if (Status status = disk.sync_directory(parent_of(directory)); !status) return status;
@@ -186,8 +186,8 @@ Status Journal::Impl::sync_everything() {
 }
 
 // The process before may have ended between a new segment and the trimming of the last; see rotate().
-Status Journal::Impl::trim_again() {
-  for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
+Status Journal::Impl::trim_again(std::size_t sealed) {
+  for (std::size_t i = 0; i < sealed; ++i) {
     const std::uint64_t bytes = segments[i].end - segments[i].base;
     if (sealed_bytes[i] <= bytes) continue;
     Result<std::unique_ptr<platform::File>> file = disk.open(segments[i].path, platform::OpenMode::kReadWrite);
@@ -489,13 +489,6 @@ Result<Address> Journal::scan(Address base, Address from, std::size_t max_bytes,
 }
 
 void Journal::seal() { impl_->rotate_at = impl_->written; }
-
-Status Journal::remove(Address base) {
-  const Result<std::string> path = forget(base);
-  if (!path) return path.error();
-  if (Status status = impl_->disk.remove(*path); !status) return status;
-  return impl_->durable() ? impl_->disk.sync_directory(impl_->directory) : Status();
-}
 
 Result<std::string> Journal::forget(Address base) {
   Impl& impl = *impl_;

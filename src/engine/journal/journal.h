@@ -119,11 +119,9 @@ class Journal {
   Result<Address> scan(Address base, Address from, std::size_t max_bytes, const RecordVisitor& visitor);
   // The segment that is being written to takes no more after the next sync, so that it can be compacted too.
   void seal();
-  // Deletes a segment that is not being written to and lies wholly before the `from` of every opening to come. The
-  // directory is synced.
-  Status remove(Address base);
-  // The first half of it: the journal does without the segment, whose file is left. Deleting that takes a while, and
-  // another thread may do it. Its path.
+  // Does without a segment that is not being written to and lies wholly before the `from` of every opening to come. Its
+  // file is left, with this path: deleting it takes a while, and any thread may do it. Should it come back with the power,
+  // it is in nobody's way.
   Result<std::string> forget(Address base);
 
   // Work for a quiet moment: writes zeros ahead of small commits; marks what is synced, so that damage to the last

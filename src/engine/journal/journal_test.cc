@@ -167,8 +167,10 @@ TEST_F(JournalTest, ASegmentBeforeTheSnapshotCanBeRemoved) {
   const std::uint64_t before = journal->disk_bytes();
   ASSERT_TRUE(journal->read(refs.front()));
   // From the middle, too: what compaction leaves behind has gaps.
-  ASSERT_TRUE(journal->remove(journal->segments()[2].base));
-  ASSERT_TRUE(journal->remove(journal->segments()[0].base));
+  for (const std::size_t segment : {2u, 0u}) {
+    ASSERT_TRUE(disk_.remove(journal->forget(journal->segments()[segment].base).value()));
+  }
+  ASSERT_TRUE(disk_.sync_directory("/journal"));
   EXPECT_LT(journal->disk_bytes(), before);
   const auto gone = journal->read(refs.front());
   ASSERT_FALSE(gone);
@@ -444,7 +446,7 @@ TEST_F(JournalTest, WithoutSyncNothingIsDeletedBeforeItsCopiesAreDurable) {
   while (journal->segments().size() < 4) commit(*journal, "text");
   const RecordRef copy = commit(*journal, "copy");
   const Address from = journal->written();
-  ASSERT_TRUE(journal->remove(journal->segments().front().base));
+  ASSERT_TRUE(disk_.remove(journal->forget(journal->segments().front().base).value()));
   lose_power(journal, {.unsynced = support::Survival::kNothing});
   journal = open(from);
   EXPECT_EQ(journal->read(copy).value().payload, "copy");

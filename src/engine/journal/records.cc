@@ -113,10 +113,6 @@ const char* get_front(Decoder& in, AcceptedFront& out) {
   return nullptr;
 }
 
-}  // namespace
-
-namespace {
-
 std::uint8_t flags_of(const Job& job) {
   const Job& usual = default_job();
   std::uint8_t flags = 0;

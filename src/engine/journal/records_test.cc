@@ -156,6 +156,7 @@ bool same(const QueueRecord& a, const QueueRecord& b) {
   return std::tie(a.name, a.paused) == std::tie(b.name, b.paused);
 }
 bool same(const ClockStep& a, const ClockStep& b) { return a.by_ms == b.by_ms; }
+bool same(const CancelAsked& a, const CancelAsked& b) { return std::tie(a.id, a.at_ms) == std::tie(b.id, b.at_ms); }
 
 class Records : public ::testing::Test {
  protected:
@@ -231,10 +232,11 @@ TEST_F(Records, EveryDoneRecordComesBack) {
 TEST_F(Records, EveryRemovedRecordComesBack) {
   for (int i = 0; i < 500; ++i) comes_back(make_.removed());
 }
-TEST_F(Records, EveryQueueAndClockRecordComesBack) {
+TEST_F(Records, EveryQueueClockAndCancelRecordComesBack) {
   for (int i = 0; i < 200; ++i) {
     comes_back(QueueRecord{make_.text(), make_.flag()});
     comes_back(ClockStep{make_.time_ms()});
+    comes_back(CancelAsked{make_.id(), make_.time_ms()});
   }
 }
 
@@ -293,6 +295,7 @@ TEST_F(Records, WhatIsCutOrChangedIsRefusedOrReadWithoutHarm) {
   }
   refuses_what_is_cut(QueueRecord{"default", true});
   refuses_what_is_cut(ClockStep{-3600'000});
+  refuses_what_is_cut(CancelAsked{make_.id(), 1});
 }
 
 TEST_F(Records, AJobWithNothingSpecialCostsLittleMoreThanItsBody) {

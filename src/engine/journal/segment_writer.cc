@@ -45,7 +45,9 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::open(platform::Disk& disk,
   Result<std::unique_ptr<platform::File>> file = disk.open(segment.path, platform::OpenMode::kReadWrite);
   if (!file) return file.error();
   std::unique_ptr<SegmentWriter> writer(new SegmentWriter(std::move(*file), segment.path, segment.base));
-  writer->file_end_ = writer->room_end_ = segment.base + file_bytes;
+  writer->file_end_ = segment.base + file_bytes;
+  // What lies behind the last batch may be a hole, if the power went.
+  writer->room_end_ = segment.end;
   return writer;
 }
 
@@ -57,7 +59,7 @@ Status SegmentWriter::write(Address at, std::string_view bytes) {
 
 void SegmentWriter::expect(Address at, std::size_t bytes) {
   file_end_ = std::max(file_end_, at + bytes);
-  room_end_ = std::max(room_end_, file_end_);
+  room_end_ = std::max(room_end_, at + bytes);
 }
 
 Status SegmentWriter::take_room(Address end) {
@@ -85,7 +87,7 @@ Status SegmentWriter::write_zeros(Address end) {
 }
 
 Status SegmentWriter::trim(Address end) {
-  if (room_end_ <= end) return {};
+  if (std::max(file_end_, room_end_) <= end) return {};
   if (Status status = file_->truncate(end - base_); !status) return status;
   file_end_ = room_end_ = end;
   return {};

@@ -48,7 +48,7 @@ class SegmentWriter {
   const std::string path_;
   const Address base_;
   Address file_end_;
-  Address room_end_;  // At least file_end_.
+  Address room_end_;  // There is room up to here.
 };
 
 }  // namespace bide::engine::journal
