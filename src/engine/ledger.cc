@@ -132,11 +132,13 @@ Status Ledger::charge_crashes() {
       // Its worker is elsewhere and gets the time of a lease to be heard of again.
       running.lease_ms = 15'000;
       running.deadline_ms = elapsed_us_ / 1000 + running.lease_ms;
-      lease_check_ms_ = std::min(lease_check_ms_, running.deadline_ms);
-      if (state_[running.slot].attempts >= options_.max_crashes) {
-        const auto past = load_past(running.slot);
-        running.last_chance = past && core::is_last_chance(past->counts, options_.max_crashes);
+      const auto loaded = load(running.slot);
+      if (loaded) {
+        const std::int64_t ran_ms = std::max<std::int64_t>(0, now_ms() - running.started_ms);
+        running.limit_ms = elapsed_us_ / 1000 + std::max<std::int64_t>(0, loaded->job.time_limit.count() - ran_ms);
+        running.last_chance = core::is_last_chance(loaded->past.counts, options_.max_crashes);
       }
+      lease_check_ms_ = std::min({lease_check_ms_, running.deadline_ms, running.limit_ms});
     } else {
       crashed.push_back(running.slot);
     }

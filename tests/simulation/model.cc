@@ -145,6 +145,7 @@ void World::start(std::uint64_t tag, std::uint64_t token, const Moment& moment) 
   job.token = token;
   job.attempts += 1;
   job.cancel_requested = false;
+  job.started_ms = moment.now_ms();
   job.limit_elapsed_ms = moment.elapsed_ms() + job.rules->time_limit.count();
 }
 
@@ -287,7 +288,9 @@ void World::reopen(const platform::Instant& instant, std::int64_t lowest_offset_
       job.subscription = 0;
       job.lease_ms = 15'000;
       job.deadline_elapsed_ms = moment.elapsed_ms() + job.lease_ms;
-      job.limit_elapsed_ms = ModelJob::kNever;
+      const std::int64_t ran_ms = std::max<std::int64_t>(0, moment.now_ms() - job.started_ms);
+      job.limit_elapsed_ms =
+          moment.elapsed_ms() + std::max<std::int64_t>(0, job.rules->time_limit.count() - ran_ms);
       continue;
     }
     const ModelJob& job = *find(tag);

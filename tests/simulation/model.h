@@ -64,6 +64,7 @@ struct ModelJob {
   AttemptCounts counts = {};
   std::size_t history = 0;
   std::string last_error = {};    // Empty: whatever the engine wrote.
+  std::int64_t started_ms = 0;    // Of the attempt that runs.
   std::uint64_t ended_token = 0;  // Of the settlement that is the last thing that happened to it.
   std::size_t ended_as = 0;       // ... its outcome.
   bool ended_token_known = true;  // Two states that a crash may have left look the same from outside.
