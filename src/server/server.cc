@@ -93,8 +93,10 @@ Status Server::Parts::open_broker() {
   if (!broker) return broker.error();
   opened = std::move(*broker);
   const auto metered = std::make_shared<metrics::MeteredBroker>(opened.broker, metrics);
+  CallbackOptions rules = options.callbacks;
+  rules.accepted_folder = place_in_store(options.url, "accepted_callbacks").value_or("");
   auto started = CallbackService::start(
-      options.callbacks, metered, opened.inspector,
+      std::move(rules), metered, opened.inspector,
       {.on_delivery =
            [this](const DeliveryRecord& delivery) { metrics->callback_attempt(to_string(delivery.outcome)); },
        .on_problem = [this](std::string_view text) { log.warning(text); }});

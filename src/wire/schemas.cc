@@ -135,10 +135,10 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "text": {"type": "string"},
     "text_base64": {"type": "string"}
   }})"},
-    {"JobInfo", R"({
+    {"StoredJob", R"({
   "type": "object",
-  "required": ["id", "kind", "queue", "state", "due", "attempts", "counts", "errors"],
-  "additionalProperties": false,
+  "description": "A job as the server gives it, whatever it is given for.",
+  "required": ["id", "kind", "queue", "due"],
   "properties": {
     "id": {"type": "string", "format": "uuid"},
     "kind": {"type": "string"},
@@ -157,7 +157,13 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "unique_key_base64": {"type": "string"},
     "due": {"type": "string", "format": "date-time"},
     "counts": {"$ref": "#/components/schemas/AttemptCounts"},
-    "errors": {"type": "array", "items": {"$ref": "#/components/schemas/AttemptError"}},
+    "errors": {"type": "array", "items": {"$ref": "#/components/schemas/AttemptError"}}
+  }})"},
+    {"JobInfo", R"({
+  "allOf": [{"$ref": "#/components/schemas/StoredJob"}],
+  "required": ["state", "attempts", "counts", "errors"],
+  "unevaluatedProperties": false,
+  "properties": {
     "state": {"enum": ["scheduled", "ready", "running", "done", "dead"]},
     "attempts": {"type": "integer", "description": "Started so far."},
     "worker": {"type": "string"},
@@ -264,28 +270,10 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "properties": {"poller": {"type": "string", "minLength": 1, "maxLength": 128}}})"},
     {"Left", R"({"type": "object", "additionalProperties": false})"},
     {"Lease", R"({
-  "type": "object",
-  "required": ["id", "token", "attempt", "kind", "queue", "due", "age_ms"],
-  "additionalProperties": false,
+  "allOf": [{"$ref": "#/components/schemas/StoredJob"}],
+  "required": ["token", "attempt", "age_ms"],
+  "unevaluatedProperties": false,
   "properties": {
-    "id": {"type": "string", "format": "uuid"},
-    "kind": {"type": "string"},
-    "queue": {"type": "string"},
-    "body": {"description": "The body, when it is JSON."},
-    "body_text": {"type": "string", "description": "The body, when it is other text."},
-    "body_base64": {"type": "string", "description": "The body, when it is not text."},
-    "content_type": {"type": "string"},
-    "headers": {"$ref": "#/components/schemas/Headers"},
-    "headers_base64": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
-    "expires": {"type": "string", "format": "date-time"},
-    "time_limit_ms": {"type": "integer"},
-    "priority": {"type": "integer"},
-    "retry": {"type": "string"},
-    "unique_key": {"type": "string"},
-    "unique_key_base64": {"type": "string"},
-    "due": {"type": "string", "format": "date-time"},
-    "counts": {"$ref": "#/components/schemas/AttemptCounts"},
-    "errors": {"type": "array", "items": {"$ref": "#/components/schemas/AttemptError"}},
     "token": {"type": "string", "description": "Digits. Goes with every extension and settlement."},
     "attempt": {"type": "integer"},
     "age_ms": {"type": "integer", "description": "How long ago the lease was given: its time runs from then."}
@@ -477,6 +465,61 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "required": ["why_not"],
   "additionalProperties": {"type": "boolean"},
   "properties": {"why_not": {"type": "string"}}})"},
+    {"Delivery", R"({
+  "type": "object",
+  "required": ["id", "job", "kind", "queue", "attempt", "url", "at", "took_ms", "status", "outcome", "error"],
+  "additionalProperties": false,
+  "properties": {
+    "id": {"type": "string", "format": "uuid", "description": "Of the delivery, for its replay."},
+    "job": {"type": "string", "format": "uuid"},
+    "kind": {"type": "string"},
+    "queue": {"type": "string"},
+    "attempt": {"type": "integer"},
+    "url": {"type": "string", "description": "Without its query, which may hold a secret."},
+    "at": {"type": "string", "format": "date-time"},
+    "took_ms": {"type": "integer"},
+    "status": {"type": ["integer", "null"], "description": "Of the receiver's answer; null: there was none."},
+    "outcome": {"enum": ["done", "accepted", "dead", "failed", "returned"]},
+    "error": {"type": "string", "description": "Empty: it went well."}
+  }})"},
+    {"CallbackHost", R"({
+  "type": "object",
+  "required": ["host", "breaker", "pause_ms", "limit", "under_way", "waiting", "failures", "typical_ms", "last_error"],
+  "additionalProperties": false,
+  "properties": {
+    "host": {"type": "string", "description": "With its port."},
+    "breaker": {"enum": ["closed", "open", "half-open"], "description": "open: nothing is sent; half-open: one is tried."},
+    "pause_ms": {"type": "integer", "description": "Until something is sent again."},
+    "limit": {"type": "integer", "description": "Deliveries at a time, as the host keeps up."},
+    "under_way": {"type": "integer"},
+    "waiting": {"type": "integer"},
+    "failures": {"type": "integer", "description": "In a row."},
+    "typical_ms": {"type": "integer", "description": "How long it takes to answer."},
+    "last_error": {"type": "string"}
+  }})"},
+    {"Callbacks", R"({
+  "type": "object",
+  "required": ["policy", "queues", "waiting", "sending", "accepted", "deliveries", "next", "hosts"],
+  "additionalProperties": false,
+  "properties": {
+    "policy": {"enum": ["off", "allow-list", "public-only"]},
+    "queues": {"type": "array", "items": {"type": "string"}, "description": "Whose jobs the server delivers."},
+    "waiting": {"type": "integer"},
+    "sending": {"type": "integer"},
+    "accepted": {"type": "integer", "description": "Answered 202, and not settled yet."},
+    "deliveries": {"type": "array", "items": {"$ref": "#/components/schemas/Delivery"}, "description": "Newest first."},
+    "next": {"type": ["string", "null"], "description": "before of the next page, or null on the last."},
+    "hosts": {"type": "array", "items": {"$ref": "#/components/schemas/CallbackHost"}}
+  }})"},
+    {"CallbackReplayed", R"({
+  "type": "object",
+  "required": ["id", "how"],
+  "additionalProperties": false,
+  "properties": {
+    "id": {"type": "string", "format": "uuid", "description": "Of the job: a new one when it was enqueued."},
+    "how": {"enum": ["replayed", "hastened", "enqueued"],
+            "description": "It was dead and is put back, it waited and is due now, or it is gone and a copy was enqueued."}
+  }})"},
 });
 
 }  // namespace

@@ -61,10 +61,14 @@ class WitnessBroker : public Broker {
   Pressure pressure() const override { return broker_->pressure(); }
   Capabilities capabilities() const override { return broker_->capabilities(); }
 
-  void wait_for_extensions(int more) {
+  void wait_for_extensions(int more) { wait_for_extensions_since(extensions(), more); }
+  void wait_for_extensions_since(int before, int more) {
     std::unique_lock lock(seen_->mutex);
-    const int wanted = seen_->extensions + more;
-    seen_->changed.wait(lock, [&] { return seen_->extensions >= wanted; });
+    seen_->changed.wait(lock, [&] { return seen_->extensions >= before + more; });
+  }
+  int extensions() const {
+    std::lock_guard lock(seen_->mutex);
+    return seen_->extensions;
   }
   std::vector<Settlement> wait_for_settled(std::size_t count) {
     std::unique_lock lock(seen_->mutex);
@@ -109,16 +113,22 @@ class CallbackTest : public testing::Test {
     return made;
   }
 
-  void SetUp() override {
+  void SetUp() override { open(); }
+  void TearDown() override { close(); }
+
+  void open() {
     auto opened = brokers::open_broker("bide:" + folder_.path() + "/data");
     ASSERT_TRUE(opened) << opened.error().message;
     inspector = opened->inspector;
     witness = std::make_shared<WitnessBroker>(opened->broker);
   }
-  void TearDown() override {
+  void stop() {
     if (service) service->stop(0ms);
     service.reset();
     broker.reset();
+  }
+  void close() {
+    stop();
     witness.reset();
     inspector.reset();
   }

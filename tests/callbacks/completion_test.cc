@@ -124,9 +124,7 @@ TEST_F(Completed, AJobThatAnotherProcessSettlesIsTold) {
 TEST_F(Completed, ALeaseFromBeforeARestartIsToldAsWell) {
   const JobId id = enqueue(job_for("images"));
   const Lease lease = lease_from(*broker, "images");
-  service->stop(0ms);
-  service.reset();
-  broker.reset();
+  stop();
   start();
   ASSERT_TRUE(settle({.lease = {id, lease.token}, .outcome = Done{"after", "text/plain"}}));
   EXPECT_NE(told_body().find(R"("result_text":"after")"), std::string::npos) << told_body();

@@ -164,7 +164,7 @@ TEST_F(Delivery, WithThePolicyOffNothingIsTaken) {
 TEST_F(Delivery, AcceptedMeansThatTheReceiverSettlesLater) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("202 Accepted"); });
   CallbackOptions chosen = options();
-  chosen.lease = 1s;
+  chosen.lease = 3s;
   start(chosen);
   const JobId id = enqueue(job_to(receiver.url()));
   const HttpReceived request = receiver.wait_for(1).at(0);
@@ -181,7 +181,7 @@ TEST_F(Delivery, AcceptedAndNeverSettledIsTimedOut) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("202 Accepted"); });
   start();
   Job job = job_to(receiver.url());
-  job.time_limit = 300ms;
+  job.time_limit = 1s;
   job.retry = RetryPolicy::fixed(10ms, 2);
   const JobInfo info = deliver(job);
   EXPECT_EQ(info.state, JobState::kDead);

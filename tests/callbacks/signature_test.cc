@@ -33,29 +33,30 @@ class Signature : public CallbackTest {
   }
 
   void start_receiver(std::string_view secrets) {
-    port_ = support::free_port();
-    support::Program program{.arguments = {BIDE_PYTHON, "-B", BIDE_EXAMPLES "/callback_receiver.py", "--port",
-                                           std::to_string(port_)},
+    support::Program program{.arguments = {BIDE_PYTHON, "-B", BIDE_EXAMPLES "/callback_receiver.py", "--port", "0"},
                              .environment = {"BIDE_WEBHOOK_SECRET=" + std::string(secrets), "PYTHONUNBUFFERED=1"},
                              .output = folder_.path() + "/receiver"};
     receiver_ = support::spawn(program);
-    while (output().find("listening") == std::string::npos) {
+    std::string said;
+    while (!said.ends_with("/\n")) {
       ASSERT_EQ(waitpid(receiver_, nullptr, WNOHANG), 0) << output();
       std::this_thread::sleep_for(10ms);
+      said = output();
     }
+    url_ = said.substr(said.find("http://"), said.size() - 1 - said.find("http://"));
   }
 
   JobInfo deliver_signed(std::vector<std::string> secrets, std::string body) {
     CallbackOptions chosen = options();
     chosen.secrets = std::move(secrets);
     start(chosen);
-    Job job = job_to("http://127.0.0.1:" + std::to_string(port_) + "/", std::move(body));
+    Job job = job_to(url_, std::move(body));
     job.retry = RetryPolicy::none();
     return deliver(job);
   }
 
   pid_t receiver_ = 0;
-  std::uint16_t port_ = 0;
+  std::string url_;
 };
 
 TEST_F(Signature, IsWhatIndependentCodeExpects) {

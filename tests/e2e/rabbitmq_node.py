@@ -3,10 +3,11 @@
 import os
 import random
 import signal
-import socket
 import subprocess
 import tempfile
 import time
+
+from running_server import free_port
 
 # The real script: the one in the PATH insists on another user.
 SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
@@ -17,18 +18,6 @@ BOOT_AT_MOST = 240
 
 def is_installed():
     return all(os.access(program, os.X_OK) for program in (SERVER, EPMD, ERL_CALL))
-
-
-def free_port():
-    """Below 32768, so that no outgoing connection takes it meanwhile."""
-    while True:
-        port = random.randint(10_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 class RabbitmqNode:

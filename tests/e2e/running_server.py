@@ -1,14 +1,21 @@
 """A `bide serve` of the test's own: started, killed, started again, on a port that stays."""
 
 import os
+import random
 import socket
 import subprocess
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below 32768: while nobody listens there, no outgoing connection takes it, nor a client connects to itself."""
+    while True:
+        port = random.randint(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 class RunningServer:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 import command
 
@@ -62,6 +63,8 @@ class ServeTest(command.CommandTest):
         waiting = socket.create_connection(("127.0.0.1", port), timeout=60)
         body = json.dumps({"queues": ["q"], "max": 1, "wait": "60s"})
         waiting.sendall(f"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        while '"workers":1' not in self.ask(port, "GET", "/v1/queues")[1]:
+            time.sleep(0.01)  # Not there yet: what comes after SIGTERM is refused.
         idle = socket.create_connection(("127.0.0.1", port), timeout=60)
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.assertTrue(idle.recv(1000).startswith(b"HTTP/1.1 200"))

@@ -27,11 +27,11 @@ class PauseTest : public FaultBench {
 };
 
 TEST_F(PauseTest, TheLateOutcomeOfAGuestThatWasStoppedIsRefusedAndTheJobRanElsewhere) {
-  const JobId id = enqueue_known("sleep", "1200");
-  start_worker("sleeper", {"lease_ms=1000"});
+  const JobId id = enqueue_known("sleep", "3500");
+  start_worker("sleeper", {"lease_ms=3000"});
   ASSERT_TRUE(eventually([&] { return events("sleeper", "start") == 1; }));
   processes().pause("sleeper");
-  start_worker("other", {"lease_ms=1000"});
+  start_worker("other", {"lease_ms=3000"});
   ASSERT_TRUE(eventually([&] { return is(id, JobState::kDone); }));
   EXPECT_EQ(events("other", "start"), 1u);
   processes().resume("sleeper");

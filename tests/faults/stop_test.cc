@@ -63,9 +63,14 @@ TEST_P(StopTest, ASecondTermHurries) {
   start_worker("worker", {"grace_ms=3600000"});
   ASSERT_TRUE(eventually([&] { return events("worker", "start") == 1; }));
   processes().terminate("worker");
-  EXPECT_EQ(processes().wait("worker", 500ms), std::nullopt);
-  processes().terminate("worker");
-  EXPECT_EQ(processes().wait("worker", kPatience), 0);
+  std::optional<int> status = processes().wait("worker", 500ms);
+  EXPECT_EQ(status, std::nullopt);
+  // A signal that comes before the last one was noticed is the same signal.
+  for (int i = 0; !status && i < kPatience / 1s; ++i) {
+    processes().terminate("worker");
+    status = processes().wait("worker", 1s);
+  }
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(find(id).attempts, 0u);
   EXPECT_EQ(find(id).state, JobState::kReady);
 }

@@ -1,11 +1,16 @@
 // A queue of Sneakers, served by bide and by Sneakers' own client library.
 
 #include <chrono>
+#include <map>
+#include <mutex>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "interop/interop_fixture.h"
+#include "support/seeded_random.h"
+#include "support/tcp_proxy.h"
 
 namespace bide::interop_test {
 namespace {
@@ -319,6 +324,73 @@ TEST_F(SneakersInterop, DeadJobsOfBothKindsAreListedAndReplayed) {
   ASSERT_TRUE(info.is_array()) << info;
   EXPECT_EQ(info[0]["error"], "again") << "newest first";
   EXPECT_EQ(info[1]["error"], "failed in Ruby");
+}
+
+// What goes to the error queue is confirmed there before it leaves its own.
+TEST_F(SneakersInterop, ConnectionsCutOnTheWayToTheErrorQueueLoseNothing) {
+  constexpr std::size_t kCuts = 8, kJobs = 10;
+  std::mutex mutex;
+  std::map<std::string, int> seen;  // What happened, and how often.
+  const auto note = [&](const std::string& what) {
+    const std::lock_guard lock(mutex);
+    seen[what] += 1;
+  };
+  support::TcpProxy proxy(server().port());
+  const std::string options = "&heartbeat=5s&compat=sneakers&retry_max_times=1&retry_timeout=50";
+  auto opened = brokers::open_broker(url(proxy.port()) + options);
+  auto other = brokers::open_broker(url() + options + "&queues=" + queue_);
+  ASSERT_TRUE(opened && other);
+  auto subscription = opened->broker->subscribe({.queues = {{queue_, 1}}, .credit = 5}, [&](std::vector<Lease> leases) {
+    for (const Lease& lease : leases) {
+      const std::string attempt = "attempt " + std::to_string(lease.attempt);
+      note(attempt + " started");
+      const Outcome outcome = lease.attempt == 1 ? Outcome(RetryAt{.error = "no"}) : Outcome(Dead{.error = "no"});
+      opened->broker->settle(
+          {{.lease = {lease.job.id, lease.token}, .outcome = outcome}},
+          [&note, attempt](const Result<std::vector<Status>>& answers) {
+            const Status status = answers ? answers->front() : Status(answers.error());
+            note(attempt + (status ? " settled" : ": " + std::string(to_string(status.error().code))));
+          });
+    }
+  });
+  ASSERT_TRUE(subscription) << subscription.error().message;
+  const auto buried = [&] {
+    std::set<std::string> bodies;
+    const Result<JobPage> page = wait<JobPage>(
+        [&](auto done) { other->inspector->list({.states = {JobState::kDead}}, "", 1000, std::move(done)); });
+    if (!page) note("listing: " + page.error().message);
+    for (std::size_t i = 0; page && i < page->jobs.size(); ++i) bodies.insert(page->jobs[i].job.body);
+    return bodies.size();
+  };
+  const auto story = [&] {
+    std::string text = std::to_string(buried()) + " of " + std::to_string(kCuts * kJobs) + " were found; " +
+                       std::to_string(proxy.connections()) + " connections, " + std::to_string(proxy.cuts()) +
+                       " cuts; pressure: " + opened->broker->pressure().reason + "\n";
+    for (const support::RabbitmqQueue& one : server().queues()) {
+      text += one.name + ": " + std::to_string(one.messages) + " messages, " + std::to_string(one.consumers) +
+              " consumers\n";
+    }
+    const std::lock_guard lock(mutex);
+    for (const auto& [what, times] : seen) text += what + ": " + std::to_string(times) + "\n";
+    return text;
+  };
+  support::SeededRandom random(5);
+  for (std::size_t cut = 0; cut < kCuts; ++cut) {
+    const std::uint64_t before = proxy.cuts();
+    proxy.cut_after(cut % 2 == 0 ? support::TcpProxy::Direction::kToServer : support::TcpProxy::Direction::kToClient,
+                    random.next_below(3000));
+    for (std::size_t i = 0; i < kJobs; ++i) {
+      Job job;
+      job.kind = job.queue = queue_;
+      job.body = std::to_string(cut * kJobs + i);
+      ASSERT_TRUE(enqueue(*other->broker, job));
+    }
+    ASSERT_TRUE(eventually([&] { return proxy.cuts() > before || buried() == (cut + 1) * kJobs; })) << story();
+    // They needed fewer bytes than that.
+    if (proxy.cuts() == before) proxy.cut();
+  }
+  EXPECT_TRUE(eventually([&] { return buried() == kCuts * kJobs; })) << story();
+  subscription->reset();
 }
 
 }  // namespace

@@ -29,9 +29,7 @@ inline void expect_nothing_lost(Load& load, std::uint64_t least_confirmed) {
     if (is_a_duplicate(violation)) continue;
     EXPECT_EQ(count, 0u) << violation;
   }
-  // Once in a while, after a failover; see docs/rabbitmq.md. It must stay rare.
-  EXPECT_LE(load.forgotten(), 1 + findings.starts / 1000) << "handed out again by the process that had settled them";
-  std::printf("handed out again by the process that had settled them: %s\n", std::to_string(load.forgotten()).c_str());
+  EXPECT_EQ(load.forgotten(), 0u) << "handed out again by the process that had settled them";
   std::printf("%s", findings.report().c_str());
   std::fflush(stdout);
 }

@@ -3,7 +3,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <chrono>
+#include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "server/certificate.h"
 #include "server/http_fixture.h"
@@ -143,6 +146,32 @@ TEST_F(TlsConnection, KeepsItsCertificateWhenTheNewOneIsNoGood) {
   EXPECT_EQ(reloaded.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(reloaded.error().message.find("key.pem"), std::string::npos) << reloaded.error().message;
   EXPECT_EQ(TlsClient(port_).subject(), "first");
+}
+
+TEST_F(TlsConnection, FindsANewCertificateByItself) {
+  start_with_tls({.certificate_look = std::chrono::milliseconds(20)});
+  // Nobody has connected yet, and nobody asks for it.
+  write_certificate(certificate_, key_, "second");
+  wait_for_problem("the certificate was read again");
+  TlsClient old(port_);
+  EXPECT_EQ(old.subject(), "second");
+  // As it is usually replaced: a new file in the place of the old one.
+  write_certificate(directory_.path() + "/new.pem", directory_.path() + "/new_key.pem", "third");
+  std::filesystem::rename(directory_.path() + "/new_key.pem", key_);
+  // Half of it is new: what was in use stays in use, and that is said.
+  EXPECT_NE(wait_for_problem("the old one stays in use").find("key.pem"), std::string::npos);
+  EXPECT_EQ(TlsClient(port_).subject(), "second");
+  std::filesystem::rename(directory_.path() + "/new.pem", certificate_);
+  while (TlsClient(port_).subject() != "third") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  old.send(get("/hello"));
+  EXPECT_EQ(old.receive(5), "hello");
+}
+
+TEST_F(TlsConnection, DoesNotReadACertificateAgainThatHasNotChanged) {
+  start_with_tls({.certificate_look = std::chrono::milliseconds(1)});
+  // Many looks later nothing was said.
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(TlsClient(port_).subject(), "first");
+  EXPECT_EQ(problems(), std::vector<std::string>());
 }
 
 TEST_F(TlsConnection, NeedsFilesThatCanBeRead) {

@@ -15,9 +15,11 @@ namespace bide::support {
 
 class EmbeddedStore {
  public:
-  explicit EmbeddedStore(std::string directory, std::uint64_t max_jobs = 1'000'000) {
+  explicit EmbeddedStore(std::string directory, std::uint64_t max_jobs = 1'000'000,
+                         std::uint64_t done_limit = 100'000) {
     engine::EngineOptions options{.directory = std::move(directory)};
     options.max_jobs = max_jobs;
+    options.done_limit = done_limit;
     engine_ = engine::Engine::open(std::move(options)).value();
   }
 

@@ -63,10 +63,10 @@ class FakeBroker : public Broker {
     for (int i = 0; i < count; ++i) give(Job{.kind = kind});
   }
 
-  // Waits until so many settlements were accepted; all of them, in order.
+  // Waits until so many settlements were accepted and whoever settled has been told; all of them, in order.
   std::vector<Settlement> wait_for_settled(std::size_t count) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return settled_.size() >= count; });
+    changed_.wait(lock, [&] { return told_ >= count; });
     return settled_;
   }
   std::vector<Settlement> settled() const {
@@ -154,6 +154,7 @@ class FakeBroker : public Broker {
       }
       done(std::move(answers));
       std::lock_guard lock(mutex_);
+      told_ = settled_.size();
       changed_.notify_all();
     });
   }
@@ -226,6 +227,7 @@ class FakeBroker : public Broker {
   std::deque<Lease> ready_;
   std::deque<std::function<void()>> tasks_;
   std::vector<Settlement> settled_;
+  std::size_t told_ = 0;
   std::map<std::uint64_t, int> extensions_;
   std::shared_ptr<LeaseSink> sink_;
   SubscribeOptions subscribed_;

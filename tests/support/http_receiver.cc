@@ -44,20 +44,29 @@ bool read_more(int connection, std::string& pending) {
   return true;
 }
 
-}  // namespace
-
-void HttpPeer::answer(const std::string& status, const std::string& body, const std::string& fields) {
-  send("HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + fields + "\r\n" + body);
-}
-
-bool HttpPeer::send(std::string_view bytes) {
+bool send_all(int connection, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t count = send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
-  return !stopping_;
+  return true;
 }
+
+}  // namespace
+
+HttpPeer::~HttpPeer() { tell_answered(); }
+
+void HttpPeer::tell_answered() {
+  if (const auto answered = std::exchange(answered_, nullptr)) answered();
+}
+
+void HttpPeer::answer(const std::string& status, const std::string& body, const std::string& fields) {
+  tell_answered();
+  send("HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + fields + "\r\n" + body);
+}
+
+bool HttpPeer::send(std::string_view bytes) { return send_all(descriptor_, bytes) && !stopping_; }
 
 void HttpPeer::hang_up() { shutdown(descriptor_, SHUT_RDWR); }
 
@@ -128,7 +137,6 @@ void HttpReceiver::accept_all() {
 }
 
 void HttpReceiver::serve(int connection) {
-  HttpPeer peer(connection, stopping_);
   std::string pending;
   while (!stopping_) {
     std::size_t end = 0;
@@ -139,7 +147,7 @@ void HttpReceiver::serve(int connection) {
     pending.erase(0, end + 4);
     const auto length = request.fields.find("content-length");
     const std::size_t size = length == request.fields.end() ? 0 : std::stoul(length->second);
-    if (request.fields.count("expect") != 0) peer.send("HTTP/1.1 100 Continue\r\n\r\n");
+    if (request.fields.count("expect") != 0) send_all(connection, "HTTP/1.1 100 Continue\r\n\r\n");
     while (pending.size() < size) {
       if (!read_more(connection, pending)) return;
     }
@@ -151,9 +159,11 @@ void HttpReceiver::serve(int connection) {
       most_at_once_ = std::max(most_at_once_, ++at_once_);
       changed_.notify_all();
     }
+    HttpPeer peer(connection, stopping_, [this] {
+      std::lock_guard lock(mutex_);
+      --at_once_;
+    });
     script_(request, peer);
-    std::lock_guard lock(mutex_);
-    --at_once_;
   }
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace bide::support {
@@ -27,7 +28,12 @@ struct HttpReceived {
 // The other side of a connection, for the script.
 class HttpPeer {
  public:
-  HttpPeer(int descriptor, const std::atomic<bool>& stopping) : descriptor_(descriptor), stopping_(stopping) {}
+  // `answered` is told once, before anybody can know the answer, or when the script has ended.
+  HttpPeer(int descriptor, const std::atomic<bool>& stopping, std::function<void()> answered)
+      : descriptor_(descriptor), stopping_(stopping), answered_(std::move(answered)) {}
+  ~HttpPeer();
+  HttpPeer(const HttpPeer&) = delete;
+  HttpPeer& operator=(const HttpPeer&) = delete;
 
   void answer(const std::string& status, const std::string& body = {}, const std::string& fields = {});
   // False when the other side has gone.
@@ -37,8 +43,11 @@ class HttpPeer {
   bool wait_until_gone(int milliseconds);
 
  private:
+  void tell_answered();
+
   const int descriptor_;
   const std::atomic<bool>& stopping_;
+  std::function<void()> answered_;
 };
 
 class HttpReceiver {
@@ -57,7 +66,7 @@ class HttpReceiver {
   std::vector<HttpReceived> received() const;
   // Waits until so many requests have come; all of them.
   std::vector<HttpReceived> wait_for(std::size_t count);
-  int most_at_once() const;  // Requests that were with the script at the same time.
+  int most_at_once() const;  // Requests that were not answered yet at the same time.
 
  private:
   void accept_all();

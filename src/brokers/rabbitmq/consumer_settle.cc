@@ -27,9 +27,11 @@ Error lease_lost(const JobId& id) {
 
 }  // namespace
 
-Status Consumer::State::lost_or_unknown(const LeaseRef& lease) const {
+Status Consumer::State::lost_or_unknown(const LeaseRef& lease, const Outcome& outcome) const {
   const auto known = settled.find(lease.id);
-  if (known != settled.end() && lease.token != 0 && known->second.token == lease.token) return {};
+  if (known != settled.end() && lease.token != 0 && known->second.token == lease.token) {
+    return known->second.outcome == outcome.index() ? Status() : Status(lease_lost(lease.id));
+  }
   const auto now_us = static_cast<std::uint64_t>(platform::real_clock().now().wall_us);
   // The server cannot say whether there is such a job. A token that somebody may have been given is a lost one.
   if (lease.token >= kEarliestToken && lease.token <= now_us + kTokenSlack) return lease_lost(lease.id);
@@ -39,10 +41,14 @@ Status Consumer::State::lost_or_unknown(const LeaseRef& lease) const {
 void Consumer::State::settle(Settlement settlement, std::function<void(Status)> answer) {
   const JobId id = settlement.lease.id;
   const auto found = held.find(id);
-  if (found == held.end()) return answer(lost_or_unknown(settlement.lease));
+  if (found == held.end()) return answer(lost_or_unknown(settlement.lease, settlement.outcome));
   Held& entry = found->second;
   if (entry.token != settlement.lease.token) return answer(lease_lost(id));
-  if (entry.state == Held::State::kSettling) return entry.also_waiting.push_back(std::move(answer));
+  if (entry.state == Held::State::kSettling) {
+    if (entry.outcome != settlement.outcome.index()) return answer(lease_lost(id));
+    return entry.also_waiting.push_back(std::move(answer));
+  }
+  entry.outcome = settlement.outcome.index();
 
   const Time moment = now();
   std::vector<Publication> publications;
@@ -51,15 +57,19 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
     if (Status valid = check_job(effect, moment); !valid) {
       return answer(Error{valid.error().code, "effect " + std::to_string(i + 1) + ": " + valid.error().message});
     }
-    if (i >= entry.effect_ids.size()) {
-      entry.effect_ids.push_back(ids.next(moment.time_since_epoch().count(), random.next()));
+    if (i >= entry.effects.size()) {
+      entry.effects.emplace_back(ids.next(moment.time_since_epoch().count(), random.next()), stamps.next());
     }
-    if (effect.id.is_nil()) effect.id = entry.effect_ids[i];
-    publications.push_back(first_publication(std::move(effect), stamps.next(), moment));
+    auto& [effect_id, stamp] = entry.effects[i];
+    if (effect.id.is_nil()) effect.id = effect_id;
+    if (board.is_purged(effect.queue, stamp)) stamp = stamps.next();
+    publications.push_back(first_publication(std::move(effect), stamp, moment));
   }
 
   const JobMessage& message = entry.parcel.message;
   const bool cancelled = board.is_cancelled(id, message.generation);
+  // A job that ends here ends with the copies that earlier tries to settle it may have left behind.
+  std::int64_t over = last_copy_of(message);
   if (RetryAt* retry = std::get_if<RetryAt>(&settlement.outcome); retry != nullptr && !cancelled) {
     JobMessage copy = message;
     if (retry->body) copy.job.body = std::move(*retry->body);
@@ -69,12 +79,14 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
     copy.due_by_wall_clock = false;
     copy.note.clear();
     publications.push_back(to_ready(std::move(copy), wait));
+    over = message.published;
   } else if (Returned* returned = std::get_if<Returned>(&settlement.outcome); returned != nullptr && !cancelled) {
     JobMessage copy = message;
     const Milliseconds wait = std::max(Milliseconds(0), returned->after);
     if (wait > Milliseconds(0)) copy.due = moment + wait;
     copy.note = std::move(returned->note);
     publications.push_back(to_ready(std::move(copy), wait));
+    over = message.published;
   } else if (const Dead* dead = std::get_if<Dead>(&settlement.outcome)) {
     JobMessage copy = message;
     record_fault(copy, dead->fault, dead->error, moment);
@@ -83,15 +95,14 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
 
   if (publications.empty()) {
     acknowledge(entry.parcel);
-    remember(id, entry.token, message.published);
+    remember(id, entry, over);
     answers.push_back(std::move(answer));
     release(found);
     return;
   }
   entry.state = Held::State::kSettling;
-  publish_all(std::move(publications), [this, id, token = entry.token, answer = std::move(answer)](Status status) {
-    finish(id, token, std::move(status), answer);
-  });
+  publish_all(std::move(publications), [this, id, token = entry.token, over, answer = std::move(answer)](
+                                           Status status) { finish(id, token, over, std::move(status), answer); });
 }
 
 // `done` runs on the consumer's thread, once, with the first thing that went wrong.
@@ -114,7 +125,9 @@ void Consumer::State::publish_all(std::vector<Publication> publications, std::fu
   publisher.publish(std::move(publications));
 }
 
-void Consumer::State::finish(JobId id, std::uint64_t token, Status status, const std::function<void(Status)>& answer) {
+// `over`: copies up to this one, when all went well.
+void Consumer::State::finish(JobId id, std::uint64_t token, std::int64_t over, Status status,
+                             const std::function<void(Status)>& answer) {
   const auto found = held.find(id);
   if (found == held.end() || found->second.token != token) return answer(lease_lost(id));
   Held& entry = found->second;
@@ -135,7 +148,7 @@ void Consumer::State::finish(JobId id, std::uint64_t token, Status status, const
   }
   // When the channel is gone the server delivers the original again; here it is known that it is settled.
   acknowledge(entry.parcel);
-  remember(id, token, entry.parcel.message.published);
+  remember(id, entry, over);
   release(found);
   for (auto& one : all) answers.push_back(std::move(one));
 }
@@ -199,15 +212,50 @@ void Consumer::State::acknowledge(const Parcel& parcel) {
   if (valid(parcel)) parcel.source->acks.settle(parcel.tag);
 }
 
-void Consumer::State::remember(const JobId& id, std::uint64_t token, std::int64_t published) {
+Settled& Consumer::State::memory_of(const JobId& id) {
   const auto [known, is_new] = settled.try_emplace(id);
   if (is_new) settled_order.push_back(id);
-  if (token != 0) known->second.token = token;
-  known->second.published = std::max(known->second.published, published);
   while (settled_order.size() > kRemembered) {
     settled.erase(settled_order.front());
     settled_order.pop_front();
   }
+  return known->second;
+}
+
+void Consumer::State::remember(const JobId& id, std::int64_t published) {
+  Settled& known = memory_of(id);
+  known.published = std::max(known.published, published);
+}
+
+void Consumer::State::remember(const JobId& id, const Held& entry, std::int64_t published) {
+  remember(id, published);
+  Settled& known = memory_of(id);
+  known.token = entry.token;
+  known.outcome = entry.outcome;
+}
+
+bool Consumer::State::is_over(const JobId& id, std::int64_t published) const {
+  const auto known = settled.find(id);
+  return known != settled.end() && published > 0 && published <= known->second.published;
+}
+
+// Of what takes the place of this message, however often that is tried. A copy that was refused, or whose answer was
+// lost, may have been written all the same (a server between two leaders refuses what it has); when the next one has
+// the same stamp, whichever arrives later is recognised.
+std::int64_t Consumer::State::stamp_of_copy(const JobMessage& message) {
+  if (message.published == 0) return stamps.next();
+  Settled& known = memory_of(message.job.id);
+  if (known.original != message.published || board.is_purged(message.job.queue, known.copy)) {
+    known.original = message.published;
+    known.copy = stamps.next();
+  }
+  return known.copy;
+}
+
+std::int64_t Consumer::State::last_copy_of(const JobMessage& message) const {
+  const auto known = settled.find(message.job.id);
+  const bool has_copy = known != settled.end() && message.published > 0 && known->second.original == message.published;
+  return has_copy ? known->second.copy : message.published;
 }
 
 void Consumer::State::release(std::unordered_map<JobId, Held>::iterator entry) {
@@ -222,7 +270,7 @@ void Consumer::State::release(std::unordered_map<JobId, Held>::iterator entry) {
 }
 
 Publication Consumer::State::to_ready(JobMessage message, Milliseconds wait) {
-  message.published = stamps.next();
+  message.published = stamp_of_copy(message);
   Publication publication;
   publication.to = {.kind = Destination::Kind::kReady, .name = message.job.queue, .key = {}, .delay = wait};
   publication.message = encode(std::move(message));
@@ -265,11 +313,25 @@ void Consumer::State::replace(Parcel parcel, Publication publication) {
     if (status) {
       // Should the acknowledgement be lost, it comes once more; it must not be replaced once more.
       acknowledge(original);
-      remember(original.message.job.id, 0, original.message.published);
+      const bool ends = both->second.to.kind == Destination::Kind::kDead;
+      remember(id, ends ? last_copy_of(original.message) : published);
       return;
     }
     if (status.error().code == ErrorCode::kInvalidArgument) return reject(original);
-    if (!stopping) after(kTryAgain, [this, both] { replace(std::move(both->first), std::move(both->second)); });
+    if (!stopping) replace_later(both);
+  });
+}
+
+// The same message may be in the queue twice, and the other one may be taken and settled in the meantime.
+void Consumer::State::replace_later(std::shared_ptr<std::pair<Parcel, Publication>> both) {
+  after(kTryAgain, [this, both] {
+    const JobMessage& message = both->first.message;
+    if (is_over(message.job.id, message.published)) {
+      count<&Stats::repeated_acks>();
+      return acknowledge(both->first);
+    }
+    if (held.contains(message.job.id)) return replace_later(both);
+    replace(std::move(both->first), std::move(both->second));
   });
 }
 

@@ -298,8 +298,7 @@ void Consumer::State::judge(Parcel parcel) {
     return acknowledge(parcel);
   }
   // Each copy of a job is stamped later than the one it replaces: this one was settled, or is older than one that was.
-  if (const auto known = settled.find(id);
-      known != settled.end() && message.published > 0 && message.published <= known->second.published) {
+  if (is_over(id, message.published)) {
     owner.out -= 1;
     count<&Stats::repeated_acks>();
     return acknowledge(parcel);

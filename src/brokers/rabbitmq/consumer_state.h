@@ -16,6 +16,7 @@
 #include <queue>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "brokers/rabbitmq/ack_book.h"
@@ -91,16 +92,20 @@ struct Held {
   Steady lease_until = {};
   Steady limit_until = {};
   State state = State::kOut;
+  std::size_t outcome = 0;  // While it is being settled: which kind.
   bool last_chance = false;
-  std::vector<JobId> effect_ids;  // The same when it is settled again.
+  std::vector<std::pair<JobId, std::int64_t>> effects;  // Ids and stamps: the same when it is settled again.
   std::vector<std::function<void(Status)>> also_waiting;
   std::vector<Parcel> twins;  // The same job, delivered a second time.
 };
 
-// What was settled here a short while ago.
+// What was settled here a short while ago, or is about to be.
 struct Settled {
   std::uint64_t token = 0;     // 0: another lease has been granted since.
+  std::size_t outcome = 0;     // Its kind.
   std::int64_t published = 0;  // Copies up to this one are over.
+  std::int64_t original = 0;   // The place of this copy was to be taken ...
+  std::int64_t copy = 0;       // ... by one with this stamp, which perhaps was written.
 };
 
 struct Timer {
@@ -215,7 +220,8 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
 
   // consumer_settle.cc
   void settle(Settlement settlement, std::function<void(Status)> answer);
-  void finish(JobId id, std::uint64_t token, Status status, const std::function<void(Status)>& answer);
+  void finish(JobId id, std::uint64_t token, std::int64_t over, Status status,
+              const std::function<void(Status)>& answer);
   void answer_settled();
   void publish_all(std::vector<Publication> publications, std::function<void(Status)> done);
   Extended extend(const LeaseRef& lease);
@@ -225,13 +231,19 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void acknowledge(const Parcel& parcel);
   void reject(const Parcel& parcel);
   void replace(Parcel parcel, Publication publication);
+  void replace_later(std::shared_ptr<std::pair<Parcel, Publication>> both);
   void bury(Parcel parcel, DeadReason reason);
   void put_back(Parcel parcel, Milliseconds wait, std::optional<Time> due);
   Publication to_ready(JobMessage message, Milliseconds wait);
   Publication to_dead(JobMessage message, DeadReason reason);
-  void remember(const JobId& id, std::uint64_t token, std::int64_t published);
+  Settled& memory_of(const JobId& id);
+  void remember(const JobId& id, std::int64_t published);
+  void remember(const JobId& id, const Held& entry, std::int64_t published);
+  bool is_over(const JobId& id, std::int64_t published) const;
+  std::int64_t stamp_of_copy(const JobMessage& message);
+  std::int64_t last_copy_of(const JobMessage& message) const;
   void release(std::unordered_map<JobId, Held>::iterator entry);
-  Status lost_or_unknown(const LeaseRef& lease) const;
+  Status lost_or_unknown(const LeaseRef& lease, const Outcome& outcome) const;
 
   // consumer_notices.cc
   Status start_reading();

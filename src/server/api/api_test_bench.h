@@ -25,7 +25,7 @@
 namespace bide::server {
 
 // A connection that waits for its one answer.
-class Caller : public ReplyTarget {
+class Caller : public ReplyTarget, public std::enable_shared_from_this<Caller> {
  public:
   void send(Response response) override {
     std::lock_guard lock(mutex_);
@@ -35,20 +35,20 @@ class Caller : public ReplyTarget {
   std::shared_ptr<Stream> stream(Response head) override {
     class Kept : public Stream {
      public:
-      explicit Kept(Caller& caller) : caller_(caller) {}
+      explicit Kept(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
       bool write(std::string bytes) override {
-        std::lock_guard lock(caller_.mutex_);
-        if (caller_.left_) return false;
-        caller_.streamed_ += bytes;
-        caller_.changed_.notify_all();
+        std::lock_guard lock(caller_->mutex_);
+        if (caller_->left_) return false;
+        caller_->streamed_ += bytes;
+        caller_->changed_.notify_all();
         return true;
       }
 
      private:
-      Caller& caller_;
+      const std::shared_ptr<Caller> caller_;  // The test may have ended without leaving.
     };
     send(std::move(head));
-    return std::make_shared<Kept>(*this);
+    return std::make_shared<Kept>(shared_from_this());
   }
   void on_gone(std::function<void()> gone) override {
     std::lock_guard lock(mutex_);
@@ -120,9 +120,9 @@ class ApiBench : public testing::Test {
   void SetUp() override { open({}); }
   void TearDown() override { close(); }
 
-  void open(ApiOptions options, std::uint64_t max_jobs = 1'000'000) {
+  void open(ApiOptions options, std::uint64_t max_jobs = 1'000'000, std::uint64_t done_limit = 100'000) {
     close();
-    store_ = std::make_unique<support::EmbeddedStore>(folder_.path() + "/data", max_jobs);
+    store_ = std::make_unique<support::EmbeddedStore>(folder_.path() + "/data", max_jobs, done_limit);
     options.broker = &store_->broker();
     options.inspector = &store_->inspector();
     options.version = "1.2.3";

@@ -210,7 +210,45 @@ TEST_F(EnqueueRoute, AKeyOfAJobThatIsDoneStillCounts) {
   expect_problem(post("/v1/jobs", R"({"kind":"b"})", key), 422, "idempotency_key_reused");
   open({});
   EXPECT_EQ(post("/v1/jobs", R"({"kind":"a"})", key).body, first.body);
+  // What a done job was is not kept on disk, so a process that did not see it made cannot tell another request from it.
+  EXPECT_EQ(post("/v1/jobs", R"({"kind":"b"})", key).body, first.body);
   EXPECT_EQ(jobs(), 0u);
+}
+
+TEST_F(EnqueueRoute, AKeyIsFreeWhenItsJobIsDoneAndForgotten) {
+  open({}, 1'000'000, 1);  // Of what is done, the last one is remembered.
+  const Fields key = {{"idempotency-key", "k"}};
+  const auto is_replayed = [](const Response& response) {
+    return !response.fields.empty() && response.fields.back().first == "Idempotent-Replayed";
+  };
+  const auto work = [&] { post("/v1/leases/settle", settlement(lease_one(), R"("outcome":"done")")); };
+  const Response first = post("/v1/jobs", R"({"kind":"a"})", key);
+  work();
+  EXPECT_TRUE(is_replayed(post("/v1/jobs", R"({"kind":"a"})", key)));
+  enqueue(R"({"kind":"other"})");
+  work();
+  EXPECT_EQ(get("/v1/jobs/" + field_of(first.body, "id")).status, 404);
+  EXPECT_EQ(jobs(), 0u);
+
+  // Also for another request than the first; and from then on the key is that one's.
+  const Response second = post("/v1/jobs", R"({"kind":"b"})", key);
+  EXPECT_EQ(second.status, 201);
+  EXPECT_FALSE(is_replayed(second));
+  EXPECT_EQ(jobs(), 1u);
+  EXPECT_TRUE(is_replayed(post("/v1/jobs", R"({"kind":"b"})", key)));
+  expect_problem(post("/v1/jobs", R"({"kind":"a"})", key), 422, "idempotency_key_reused");
+  EXPECT_EQ(jobs(), 1u);
+}
+
+TEST_F(EnqueueRoute, AKeyIsFreeWhenItsJobIsCancelled) {
+  const Fields key = {{"idempotency-key", "k"}};
+  const Response first = post("/v1/jobs", R"({"kind":"a"})", key);
+  EXPECT_EQ(call(Method::kDelete, "/v1/jobs/" + field_of(first.body, "id")).status, 200);
+  EXPECT_EQ(jobs(), 0u);
+  const Response second = post("/v1/jobs", R"({"kind":"a"})", key);
+  EXPECT_EQ(second.status, 201);
+  EXPECT_TRUE(second.fields.empty() || second.fields.back().first != "Idempotent-Replayed");
+  EXPECT_EQ(jobs(), 1u);
 }
 
 TEST_F(EnqueueRoute, AKeyMustBeReasonable) {

@@ -43,7 +43,8 @@ std::unique_ptr<IdempotencyBook::Turn> IdempotencyBook::begin(const JobId& key) 
 
 void IdempotencyBook::remember(const JobId& id, const std::string& digest) {
   std::lock_guard lock(mutex_);
-  if (!digests_.emplace(id, digest).second) return;
+  // A key whose job was forgotten may stand for another request by now.
+  if (!digests_.insert_or_assign(id, digest).second) return;
   oldest_.push_back(id);
   if (oldest_.size() <= kRemembered) return;
   digests_.erase(oldest_.front());

@@ -67,6 +67,8 @@ const std::vector<Operation>& operations() {
       {Method::kGet, "/v1/pressure", "", {{200, "Pressure"}}},
       {Method::kGet, "/v1/capabilities", "", {{200, "Capabilities"}}},
       {Method::kGet, "/v1/events", "", {{200, ""}}, {"queue"}},
+      {Method::kGet, "/v1/callbacks", "", {{200, "Callbacks"}}, {"job", "before", "limit"}},
+      {Method::kPost, "/v1/callbacks/{id}/replay", "", {{200, "CallbackReplayed"}}},
   };
   return all;
 }
@@ -87,7 +89,10 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "Dead or done: finished at or after; others: due at or after."},
     {"until", R"({"type":"string","format":"date-time"})", "Likewise, at or before."},
     {"cursor", R"({"type":"string"})", "next of the page before."},
-    {"limit", R"({"type":"integer","minimum":1,"maximum":1000,"default":50})", "Jobs a page."},
+    {"limit", R"({"type":"integer","minimum":1,"maximum":1000})",
+     "How many a page: 50 jobs or 100 deliveries unless said."},
+    {"job", R"({"type":"string","format":"uuid"})", "Only of this job."},
+    {"before", R"({"type":"string","format":"uuid"})", "next of the page before."},
     {"wait", R"({"type":"string"})", "How long to wait until the job is done or dead, such as 30s; at most 5m."},
 });
 

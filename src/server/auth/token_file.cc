@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 
+#include "core/url_escape.h"
 #include "platform/descriptor.h"
 #include "platform/system_error.h"
 
@@ -85,24 +85,12 @@ Status write_new(const std::string& path, const std::string& temporary, std::str
 
 }  // namespace
 
-std::optional<std::string> token_file_of(std::string_view broker_url) {
+std::optional<std::string> place_in_store(std::string_view broker_url, std::string_view name) {
   if (!broker_url.starts_with(kScheme)) return std::nullopt;
   broker_url.remove_prefix(kScheme.size());
-  broker_url = broker_url.substr(0, broker_url.find('?'));
-  if (broker_url.empty()) return std::nullopt;
-  std::string path;
-  for (std::size_t i = 0; i < broker_url.size(); ++i) {
-    unsigned code = 0;
-    const char* const digits = broker_url.data() + i + 1;
-    if (broker_url[i] == '%' && i + 2 < broker_url.size() &&
-        std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
-      path += static_cast<char>(code);
-      i += 2;
-    } else {
-      path += broker_url[i];
-    }
-  }
-  return path + (path.ends_with('/') ? "tokens" : "/tokens");
+  const auto directory = core::unescape_url(broker_url.substr(0, broker_url.find('?')));
+  if (!directory || directory->empty()) return std::nullopt;
+  return *directory + (directory->ends_with('/') ? "" : "/") + std::string(name);
 }
 
 FileStamp stamp_of(const std::string& path) {

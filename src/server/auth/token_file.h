@@ -14,8 +14,11 @@
 
 namespace bide::server {
 
-// DIRECTORY/tokens for bide:DIRECTORY. For a broker without a directory there is no such place: nothing.
-std::optional<std::string> token_file_of(std::string_view broker_url);
+// DIRECTORY/name for bide:DIRECTORY. For a broker without a directory there is no such place: nothing.
+std::optional<std::string> place_in_store(std::string_view broker_url, std::string_view name);
+inline std::optional<std::string> token_file_of(std::string_view broker_url) {
+  return place_in_store(broker_url, "tokens");
+}
 
 // Changes whenever the file does.
 struct FileStamp {

@@ -32,6 +32,7 @@ TEST_F(TokenFileTest, LiesInTheDataDirectory) {
   EXPECT_EQ(token_file_of("bide:./data"), "./data/tokens");
   EXPECT_EQ(token_file_of("bide:/var/lib/bide/?durability=os"), "/var/lib/bide/tokens");
   EXPECT_EQ(token_file_of("bide:./a%3fb%25"), "./a?b%/tokens");
+  EXPECT_EQ(place_in_store("bide:./data", "accepted_callbacks"), "./data/accepted_callbacks");
   EXPECT_EQ(token_file_of("bide:"), std::nullopt);
   EXPECT_EQ(token_file_of("amqp://localhost"), std::nullopt);
 }

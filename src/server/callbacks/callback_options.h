@@ -28,6 +28,7 @@ struct CallbackOptions {
   int concurrency = 64;  // Deliveries under way.
   int per_host = 8;      // Of them to one host and port, at most; less while it does not keep up.
   int accepted = 10'000;  // Answered 202 and not settled yet; beyond it no more are delivered.
+  std::string accepted_folder = {};  // Where they are kept for the next process. Empty: it does not know of them.
   std::size_t hosts = 1'000;  // Of which failures are remembered; of more, those longest quiet are forgotten.
 
   Milliseconds connect_within{5'000};

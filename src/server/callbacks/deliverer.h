@@ -11,7 +11,7 @@
 //   a job without a callback          given back with a note, again and again: it waits for somebody to look at it
 //   a URL that the policy forbids     dead, as rejected
 //   answered 202                      held, with its lease kept alive, until the receiver settles it with the id and
-//                                     the token it was given, or its time limit passes
+//                                     the token it was given, or its time limit passes; by the next process too
 
 #pragma once
 

@@ -25,10 +25,11 @@ class HeldDelivery {
   using Key =
       std::pair<JobId, std::uint64_t>;  // A job that was lost may come again while its old request is under way.
 
-  HeldDelivery(Lease given, Moment now)
+  HeldDelivery(Lease given, Moment now, Milliseconds lease_time)
       : lease(std::move(given)),
         received(now),
         deadline(now - lease.age + lease.job.time_limit),
+        term(lease_time),
         asked(now),
         granted(now) {}
 
@@ -37,10 +38,13 @@ class HeldDelivery {
 
   Lease lease;
   const Moment received;
-  const Moment deadline;  // Of the attempt: the job's time limit.
+  const Moment deadline;    // Of the attempt: the job's time limit.
+  const Milliseconds term;  // For so long a lease lasts that is not extended.
   State state = State::kWaiting;
   bool lost = false;     // The outcome would be refused.
   bool refused = false;  // It was, as not valid: once is enough.
+  bool kept = false;     // In the AcceptedBook.
+  bool adopted = false;  // By another process: not from our subscription.
 
   CallbackUrl url = {};
   http_client::HttpClient::Ticket ticket = 0;

@@ -17,6 +17,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr Milliseconds kWithoutCallback{600'000};  // Until a job that has none is looked at again.
+// Of a lease from before a restart: the broker does not know any more for how long it was given, and takes the usual.
+constexpr Milliseconds kAdoptedTerm{15'000};
 
 Time wall_now() { return std::chrono::floor<Milliseconds>(std::chrono::system_clock::now()); }
 
@@ -39,6 +41,7 @@ Deliverer::Post::Post(CallbackOptions options, WebhookSigner signer, std::shared
       signer_(std::move(signer)),
       log_(std::move(log)),
       hooks_(std::move(hooks)),
+      book_(broker->capabilities().lasting_leases ? options_.accepted_folder : ""),
       broker_(std::move(broker)),
       hosts_(limits_of(options_), options_.hosts) {}
 
@@ -52,6 +55,7 @@ Status Deliverer::Post::start() {
     return policy.check_address(host, IpAddress{v6, address.bytes}, address.port);
   };
   client_ = std::make_unique<http_client::HttpClient>(std::move(client));
+  inbox_.post([this] { adopt(); });
   thread_ = std::thread([this] { run(); });
   if (options_.policy.mode() == AddressPolicy::Mode::kOff) return {};
 
@@ -113,11 +117,25 @@ void Deliverer::Post::round() {
 
 bool Deliverer::Post::is_finished(Moment now) const { return held_.size() == accepted_ || now >= give_up_at_; }
 
+// What receivers accepted from the process before us. Some may be settled by now: then the first extension says so.
+void Deliverer::Post::adopt() {
+  const Moment now = steady_clock::now();
+  for (Lease& lease : book_.read()) {
+    auto made = std::make_unique<HeldDelivery>(std::move(lease), now, std::min(options_.lease, kAdoptedTerm));
+    made->state = HeldDelivery::State::kAccepted;
+    made->kept = made->adopted = true;
+    made->asked = {};
+    held_[made->key()] = std::move(made);
+    ++accepted_;
+    ++adopted_;
+  }
+}
+
 void Deliverer::Post::take(std::vector<Lease> leases) {
   const Moment now = steady_clock::now();
   std::vector<std::string> keys;
   for (Lease& lease : leases) {
-    auto made = std::make_unique<HeldDelivery>(std::move(lease), now);
+    auto made = std::make_unique<HeldDelivery>(std::move(lease), now, options_.lease);
     HeldDelivery& held = *made;
     held_[held.key()] = std::move(made);
     sort_in(held);
@@ -233,6 +251,23 @@ void Deliverer::Post::accept(HeldDelivery& held) {
   held.state = HeldDelivery::State::kAccepted;
   std::string().swap(held.lease.job.body);
   ++accepted_;
+  keep(held);
+}
+
+void Deliverer::Post::keep(HeldDelivery& held) {
+  Lease lease = held.lease;
+  lease.age += std::chrono::floor<Milliseconds>(steady_clock::now() - held.received);
+  const Status kept = book_.add(std::move(lease));
+  held.kept = true;  // Also when it failed: there may be half of it.
+  if (!kept && !std::exchange(unkept_, true)) {
+    report("callbacks that were answered 202 are delivered again when the server is restarted: " +
+           kept.error().message);
+  }
+}
+
+void Deliverer::Post::leave_accepted(const HeldDelivery& held) {
+  --accepted_;
+  if (held.adopted) --adopted_;
 }
 
 Outcome Deliverer::Post::failed(const HeldDelivery& held, Fault fault, std::string error, Milliseconds not_before) {
@@ -251,6 +286,10 @@ HeldDelivery* Deliverer::Post::find(const Key& key) {
   return found == held_.end() ? nullptr : found->second.get();
 }
 
-void Deliverer::Post::forget(const Key& key) { held_.erase(key); }
+void Deliverer::Post::forget(const Key& key) {
+  const HeldDelivery* const held = find(key);
+  if (held != nullptr && held->kept) book_.remove(held->ref());
+  held_.erase(key);
+}
 
 }  // namespace bide::server

@@ -12,6 +12,7 @@
 #include "bide/broker.h"
 #include "http_client/http_client.h"
 #include "platform/random.h"
+#include "server/callbacks/accepted_book.h"
 #include "server/callbacks/deliverer.h"
 #include "server/callbacks/held_delivery.h"
 #include "server/callbacks/task_inbox.h"
@@ -37,6 +38,7 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   void round();
   bool is_finished(Moment now) const;
 
+  void adopt();
   void take(std::vector<Lease> leases);
   void sort_in(HeldDelivery& held);
   void pump(const std::string& key, Host& host);
@@ -44,6 +46,8 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   void take_answer(const Key& key, const http_client::HttpAnswer& answer);
   void record(const HeldDelivery& held, const http_client::HttpAnswer& answer, const Verdict& verdict);
   void accept(HeldDelivery& held);
+  void keep(HeldDelivery& held);
+  void leave_accepted(const HeldDelivery& held);
   Outcome failed(const HeldDelivery& held, Fault fault, std::string error, Milliseconds not_before);
 
   void settle(HeldDelivery& held, Outcome outcome);
@@ -77,6 +81,7 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   const WebhookSigner signer_;
   const std::shared_ptr<DeliveryLog> log_;
   const DelivererHooks hooks_;
+  const AcceptedBook book_;
   std::shared_ptr<Broker> broker_;
   TaskInbox inbox_;
   std::unique_ptr<Subscription> subscription_;
@@ -88,9 +93,11 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   platform::SystemRandom random_;
   std::size_t sending_ = 0;
   std::size_t accepted_ = 0;
+  std::size_t adopted_ = 0;  // Of the accepted.
   int credit_ = 0;
   std::vector<Key> unsent_;  // Settlements that the broker has not been given.
-  bool reported_ = false;    // That the broker does not confirm.
+  bool reported_ = false;    // That the broker does not confirm,
+  bool unkept_ = false;      // and that nothing can be kept.
   Moment next_sweep_ = {};
   bool stopping_ = false;
   Moment cancel_at_ = Moment::max();

@@ -23,7 +23,7 @@ constexpr Milliseconds kLastWords{5'000};    // For settlements after everything
 }  // namespace
 
 void Deliverer::Post::settle(HeldDelivery& held, Outcome outcome) {
-  if (held.state == State::kAccepted) --accepted_;
+  if (held.state == State::kAccepted) leave_accepted(held);
   held.state = State::kSettling;
   held.settlement = Settlement{.lease = held.ref(), .outcome = std::move(outcome)};
   held.settle_sent = false;
@@ -107,7 +107,7 @@ void Deliverer::Post::sweep(Moment now) {
 
 // What happens to it because time passes.
 void Deliverer::Post::look_after(HeldDelivery& held, Moment now) {
-  if (now - held.granted > options_.lease) return lose(held);
+  if (now - held.granted > held.term) return lose(held);
   if (held.state == State::kAccepted && now >= held.deadline) {
     const std::string limit = core::rough_duration(held.lease.job.time_limit);
     settle(held, failed(held, Fault::kTimedOut, "the receiver answered 202 and did not settle within " + limit, {}));
@@ -122,7 +122,7 @@ void Deliverer::Post::extend(Moment now) {
   std::vector<Key> keys;
   std::vector<LeaseRef> refs;
   for (const auto& [key, held] : held_) {
-    if (held->lost || now - held->asked < options_.lease / 3) continue;
+    if (held->lost || now - held->asked < held->term / 3) continue;
     held->asked = now;
     keys.push_back(key);
     refs.push_back(held->ref());
@@ -161,7 +161,7 @@ void Deliverer::Post::lose(HeldDelivery& held) {
       if (held.settle_sent) return;  // The answer to the settlement decides.
       break;
     case State::kAccepted:
-      --accepted_;
+      leave_accepted(held);
       break;
     case State::kWaiting:
       std::erase(hosts_.at(held.url.host_key(), steady_clock::now()).waiting, &held);
@@ -172,8 +172,8 @@ void Deliverer::Post::lose(HeldDelivery& held) {
 
 void Deliverer::Post::adjust_credit() {
   if (!subscription_) return;
-  const int accepted = static_cast<int>(accepted_);
-  const int wanted = accepted + (accepted >= options_.accepted ? 0 : options_.concurrency);
+  const bool has_enough = accepted_ >= static_cast<std::size_t>(options_.accepted);
+  const int wanted = static_cast<int>(accepted_ - adopted_) + (has_enough ? 0 : options_.concurrency);
   if (wanted == credit_) return;
   credit_ = wanted;
   subscription_->set_credit(wanted);

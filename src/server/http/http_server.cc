@@ -36,7 +36,6 @@ using std::chrono::milliseconds;
 
 constexpr int kBacklog = 4096;
 constexpr milliseconds kAcceptPause{100};
-constexpr milliseconds kCertificateLook{5'000};
 
 Error cannot_listen(const ListenAddress& address, const error_code& error) {
   const std::string where = "cannot listen on " + core::quoted(to_string(address)) + ": ";
@@ -81,13 +80,14 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   explicit Core(HttpOptions options)
       : service_(std::move(options.service)),
         listen_(std::move(options.listen)),
+        certificate_look_(options.certificate_look),
         io_(std::max(1, options.threads)),
         work_(asio::make_work_guard(io_)),
         house_(asio::make_strand(io_)),
         timer_(house_),
         pause_(house_) {
     const HttpLimits& limits = service_.limits;
-    const milliseconds shortest = std::min({limits.idle_timeout, limits.head_timeout, limits.transfer_timeout});
+    const milliseconds shortest = std::min({limits.idle_timeout, limits.head_timeout, limits.transfer_timeout, certificate_look_});
     tick_ = std::clamp(shortest / 4, milliseconds(10), milliseconds(1'000));
   }
 
@@ -282,7 +282,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   }
 
   void look_at_certificate(std::chrono::steady_clock::time_point now) {
-    if (!tls_ || now < certificate_seen_ + kCertificateLook) return;
+    if (!tls_ || now < certificate_seen_ + certificate_look_) return;
     certificate_seen_ = now;
     if (!tls_->has_changed()) return;
     if (const Status loaded = tls_->reload(); !loaded) {
@@ -294,6 +294,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
 
   Service service_;
   std::vector<ListenAddress> listen_;
+  const milliseconds certificate_look_;
   milliseconds tick_{1'000};
   std::unique_ptr<Tls> tls_;
   std::atomic<std::uint64_t> accepted_ = 0;

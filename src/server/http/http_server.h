@@ -23,6 +23,7 @@ struct HttpOptions {
   std::vector<ListenAddress> listen = {};
   std::string certificate_file = {};  // PEM, the whole chain. Empty: no TLS. Not for Unix sockets.
   std::string key_file = {};
+  std::chrono::milliseconds certificate_look{5'000};  // How often it is looked whether the two have changed.
   int threads = 2;
   ServiceOptions service = {};
 };

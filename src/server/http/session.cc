@@ -1,6 +1,5 @@
 #include "server/http/session.h"
 
-#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <exception>
@@ -8,9 +7,9 @@
 #include <utility>
 
 #include "core/quote.h"
+#include "server/http/admission.h"
 #include "server/http/content_coding.h"
-#include "server/http/problem_response.h"
-#include "server/http/response_text.h"
+#include "server/http/session_current.h"
 
 namespace bide::server {
 
@@ -19,20 +18,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using boost::system::error_code;
 using std::chrono::milliseconds;
-using wire::Problem;
 
 constexpr std::size_t kScratchBytes = 64 * 1024;
 // Bytes of later requests that are taken in while one is answered.
 constexpr std::size_t kMostAhead = 32 * 1024;
 // A body that nobody wants is read up to here, so that the connection can go on.
 constexpr std::uint64_t kMostDropped = 64 * 1024;
-// After the last answer we read on for a while: a connection that is closed with bytes unread takes the answer with it.
-constexpr milliseconds kLinger{2'000};
+// And so much after the last answer.
 constexpr std::uint64_t kMostLingered = 16 * 1024 * 1024;
-constexpr std::size_t kOneWrite = 16 * 1024;
-// Less is not worth it; more would keep everybody else waiting.
-constexpr std::size_t kLeastZipped = 1024;
-constexpr std::size_t kMostZipped = 1024 * 1024;
 // In a row, before others have their turn.
 constexpr int kMostSteps = 256;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -43,27 +36,7 @@ char* scratch() {
   return bytes.get();
 }
 
-// An assignment would keep the memory for the next time.
-void release(std::string& text) { std::string().swap(text); }
-
 }  // namespace
-
-// What is known of a request from its head until its answer is out.
-struct Session::Current {
-  const Route* route = nullptr;
-  std::shared_ptr<Exchange> exchange = {};
-  std::optional<Response> early = {};  // The answer, known before the body came.
-  Clock::time_point body_since = Clock::now();
-  Clock::time_point whole_at = Clock::now();
-  Clock::time_point write_since = {};
-  std::uint64_t written = 0;
-  int status = 0;
-  Method method = Method::kOther;
-  bool is_http_1_0 = false;
-  bool keep_alive = false;
-  bool takes_gzip = false;
-  bool stream_ended = false;
-};
 
 Session::Session(Socket socket, std::unique_ptr<Channel> channel, std::string peer, std::shared_ptr<Service> service)
     : service_(std::move(service)),
@@ -88,9 +61,8 @@ void Session::drain() {
     if (self->state_ == State::kReading && !self->reader_ && !self->current_) return self->close();
     if (self->state_ != State::kStreaming) return;
     self->current_->exchange->client_is_gone();
-    self->current_->stream_ended = true;
     self->close_after_ = true;
-    if (!self->current_->is_http_1_0) self->out_ += kLastChunk;
+    if (!std::exchange(self->current_->stream_ended, true)) self->out_.add("", true);
     self->pump();
   });
 }
@@ -266,7 +238,9 @@ void Session::on_head() {
                    .detail = "the body has " + std::to_string(announced) + " bytes, " + std::to_string(most) +
                              " are allowed"});
   }
-  current_->early = judge(request);
+  Admission admission = admit_request(*service_, request);
+  current_->route = admission.route;
+  current_->early = std::move(admission.refusal);
   if (current_->early) {
     const bool is_short = reader_->content_length() && announced <= kMostDropped && !reader_->wants_continue();
     if (!reader_->has_body() || is_short) return reader_->drop_body(kMostDropped);
@@ -279,47 +253,6 @@ void Session::on_head() {
     // A connection that cannot take 25 bytes is not worth more: then the client goes on by itself, or not at all.
     [[maybe_unused]] const Transfer sent = channel_->write("HTTP/1.1 100 Continue\r\n\r\n", false);
   }
-}
-
-std::optional<Response> Session::judge(Request& request) {
-  Router::Match match = service_->router.find(request.method, request.path);
-  if (match.route == nullptr) {
-    if (request.method == Method::kOptions && !match.allow.empty()) {
-      return Response{.status = 204, .fields = {{"Allow", match.allow}}};
-    }
-    Response response = to_response(match.problem);
-    if (match.problem.status == 405) response.fields.emplace_back("Allow", match.allow);
-    return response;
-  }
-  const Route& route = *match.route;
-  current_->route = &route;
-  const bool is_open = route.scope == Scope::kNone && (route.method == Method::kGet || route.method == Method::kHead);
-  if (!is_open) {
-    if (const auto problem = service_->browsers.check(request)) return to_response(*problem);
-  }
-  request.captured = std::move(match.captured);
-  if (service_->admit) {
-    auto admitted = service_->admit(request, route.scope);
-    if (const Problem* problem = std::get_if<Problem>(&admitted)) return to_response(*problem);
-    request.caller = std::move(std::get<Identity>(admitted));
-  } else {
-    request.caller = {.name = "local", .scopes = 0xff};
-  }
-  if (const std::string_view expected = request.field("expect"); !expected.empty() && expected != "100-continue") {
-    return to_response({.status = 417,
-                        .code = "expectation_failed",
-                        .detail = "Expect: " + core::quoted(expected) + " is not known, only 100-continue"});
-  }
-  const std::string_view coding = request.field("content-encoding");
-  if (coding == "identity") request.fields.erase("content-encoding");
-  if (!coding.empty() && coding != "gzip" && coding != "x-gzip" && coding != "identity") {
-    Response response = to_response({.status = 415,
-                                     .code = "unsupported_media_type",
-                                     .detail = "the Content-Encoding " + core::quoted(coding) + " is not gzip"});
-    response.fields.emplace_back("Accept-Encoding", "gzip");
-    return response;
-  }
-  return std::nullopt;
 }
 
 void Session::dispatch() {
@@ -349,173 +282,6 @@ void Session::dispatch() {
     service_->on_problem("the route " + std::string(to_string(current_->route->method)) + " " +
                          std::string(current_->route->pattern) + " threw: " + core::printable(thrown));
   }
-}
-
-bool Session::await_answer() {
-  std::optional<Exchange::Answer> given = current_->exchange->take_answer();
-  if (!given) {
-    watch_for_end();
-    return false;
-  }
-  if (given->is_stream && current_->method != Method::kHead) {
-    begin_stream(std::move(given->response));
-  } else {
-    if (given->is_stream) current_->exchange->client_is_gone();
-    answer(std::move(given->response));
-  }
-  return true;
-}
-
-void Session::answer(Response response) {
-  ++service_->requests;
-  const bool keep = current_->keep_alive && !service_->draining && (!ended_ || reader_);
-  close_after_ = !keep;
-  std::string& body = response.body;
-  const bool has_body = may_have_body(response.status);
-  if (!has_body) body.clear();
-  if (is_compressible(response.content_type) && body.size() >= kLeastZipped && body.size() <= kMostZipped &&
-      current_->method != Method::kHead) {
-    response.fields.emplace_back("Vary", "Accept-Encoding");
-    const bool is_coded = std::any_of(response.fields.begin(), response.fields.end(),
-                                      [](const auto& field) { return field.first == "Content-Encoding"; });
-    if (current_->takes_gzip && !is_coded) {
-      body = gzip(body);
-      response.fields.emplace_back("Content-Encoding", "gzip");
-    }
-  }
-  current_->status = response.status;
-  out_ = head_text(response, {.is_http_1_0 = current_->is_http_1_0,
-                              .keep_alive = keep,
-                              .length = has_body ? std::optional<std::uint64_t>(body.size()) : std::nullopt});
-  if (current_->method == Method::kHead) body.clear();
-  if (body.size() <= kOneWrite) {
-    out_ += body;
-  } else {
-    out_body_ = std::move(body);
-  }
-  hold(out_.size() + out_body_.size());
-  written_ = 0;
-  current_->write_since = Clock::now();
-  state_ = State::kWriting;
-}
-
-void Session::refuse(const Problem& problem) {
-  ++service_->refused;
-  Response response = to_response(problem);
-  // Whatever follows cannot be told apart from the request that was refused.
-  if (!current_) current_ = std::make_unique<Current>();
-  current_->keep_alive = false;
-  reader_.reset();
-  answer(std::move(response));
-}
-
-bool Session::write() {
-  for (;;) {
-    if (written_ == out_.size()) {
-      if (out_body_.empty()) break;
-      out_ = std::exchange(out_body_, {});
-      written_ = 0;
-    }
-    const Transfer sent = channel_->write(std::string_view(out_).substr(written_), !out_body_.empty());
-    switch (sent.state) {
-      case Transfer::State::kDone:
-        written_ += sent.bytes;
-        current_->written += sent.bytes;
-        break;
-      case Transfer::State::kWantsWrite:
-        set_transfer_deadline(current_->write_since, current_->written);
-        watch_write();
-        return false;
-      case Transfer::State::kWantsRead:
-        set_transfer_deadline(current_->write_since, current_->written);
-        watch_read();
-        return false;
-      default:
-        close();
-        return false;
-    }
-  }
-  finish_answer();
-  return true;
-}
-
-void Session::begin_stream(Response response) {
-  ++service_->requests;
-  const bool keep = current_->keep_alive && !service_->draining && !current_->is_http_1_0;
-  close_after_ = !keep;
-  current_->status = response.status;
-  out_ = head_text(response, {.is_http_1_0 = current_->is_http_1_0, .keep_alive = keep, .chunked = true});
-  written_ = 0;
-  hold(0);
-  state_ = State::kStreaming;
-}
-
-bool Session::write_stream() {
-  while (written_ < out_.size()) {
-    const Transfer sent = channel_->write(std::string_view(out_).substr(written_), false);
-    if (sent.state == Transfer::State::kDone) {
-      written_ += sent.bytes;
-      continue;
-    }
-    if (sent.state != Transfer::State::kWantsWrite) {
-      close();
-    } else if (!watches_write_) {
-      // Not again while we wait: somebody else's bytes do not make this client read.
-      set_deadline(service_->limits.transfer_timeout);
-      watch_write();
-    }
-    return false;
-  }
-  out_.clear();
-  written_ = 0;
-  if (current_->stream_ended) {
-    finish_answer();
-    return true;
-  }
-  Exchange::Part part = current_->exchange->take_part();
-  if (part.overflowed) {
-    close();
-    return false;
-  }
-  if (current_->is_http_1_0) {
-    out_ = std::move(part.bytes);
-  } else {
-    append_chunk(out_, part.bytes);
-    if (part.ended) out_ += kLastChunk;
-  }
-  current_->stream_ended = part.ended;
-  if (out_.empty() && !part.ended) {
-    out_.shrink_to_fit();
-    no_deadline();
-    watch_for_end();
-    return false;
-  }
-  return true;
-}
-
-void Session::finish_answer() {
-  if (service_->on_served) {
-    service_->on_served({.method = current_->method,
-                         .pattern = current_->route == nullptr ? std::string_view() : current_->route->pattern,
-                         .status = current_->status,
-                         .duration = Clock::now() - current_->whole_at,
-                         .peer = peer_});
-  }
-  current_.reset();
-  release(out_);
-  release(out_body_);
-  hold(0);
-  if (!close_after_) {
-    state_ = State::kReading;
-    if (service_->draining && !reader_) return close();
-    set_deadline(reader_ ? service_->limits.head_timeout : service_->limits.idle_timeout);
-    return;
-  }
-  if (ended_) return close();
-  channel_->end();
-  state_ = State::kLingering;
-  readable_ = true;
-  set_deadline(kLinger);
 }
 
 bool Session::linger() {
@@ -588,8 +354,7 @@ void Session::close() {
   channel_.reset();
   error_code ignored;
   socket_.close(ignored);
-  release(out_);
-  release(out_body_);
+  out_.release();
   hold(0);
   service_->connections.remove(*this);
 }

@@ -14,11 +14,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "server/http/channel.h"
 #include "server/http/exchange.h"
+#include "server/http/outgoing.h"
 #include "server/http/request_reader.h"
 #include "server/http/service.h"
 
@@ -59,12 +59,11 @@ class Session : public std::enable_shared_from_this<Session> {
   bool linger();
 
   void on_head();
-  // What there is to answer without looking at the body; nothing: a route answers.
-  std::optional<Response> judge(Request& request);
   bool hold(std::uint64_t bytes);
   void dispatch();
   void answer(Response response);
-  void begin_stream(Response response);
+  void begin_stream(const Response& head);
+  AnswerForm form(bool keep_alive) const;
   void refuse(const wire::Problem& problem);
   void finish_answer();
   void look_ahead();
@@ -86,9 +85,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RequestReader> reader_;  // While there are bytes of a request.
   std::unique_ptr<Current> current_;       // While there is a request.
-  std::string out_;                        // Being written, from `written_` on; then the body.
-  std::string out_body_;
-  std::size_t written_ = 0;
+  Outgoing out_;
   std::uint64_t held_ = 0;      // Counted in the service.
   std::uint64_t lingered_ = 0;  // Bytes read after the last answer.
 

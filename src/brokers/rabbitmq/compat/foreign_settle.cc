@@ -23,19 +23,24 @@ Error lease_lost(const JobId& id) {
 
 }  // namespace
 
-Status ForeignConsumer::State::lost_or_settled(const LeaseRef& lease) const {
-  const auto known = settled.find(lease.id);
-  if (known != settled.end() && known->second == lease.token) return {};
-  return lease_lost(lease.id);
+Status ForeignConsumer::State::lost_or_settled(const Settlement& settlement) const {
+  const auto known = settled.find(settlement.lease.id);
+  const std::pair same{settlement.lease.token, settlement.outcome.index()};
+  if (known != settled.end() && known->second == same) return {};
+  return lease_lost(settlement.lease.id);
 }
 
 void ForeignConsumer::State::settle(Settlement settlement, std::function<void(Status)> answer) {
   const JobId id = settlement.lease.id;
   const auto found = held.find(id);
-  if (found == held.end()) return answer(lost_or_settled(settlement.lease));
+  if (found == held.end()) return answer(lost_or_settled(settlement));
   Held& entry = found->second;
   if (entry.token != settlement.lease.token) return answer(lease_lost(id));
-  if (entry.state == Held::State::kSettling) return entry.also_waiting.push_back(std::move(answer));
+  if (entry.state == Held::State::kSettling) {
+    if (entry.outcome != settlement.outcome.index()) return answer(lease_lost(id));
+    return entry.also_waiting.push_back(std::move(answer));
+  }
+  entry.outcome = settlement.outcome.index();
 
   const std::uint64_t token = entry.token;
   const Returned* returned = std::get_if<Returned>(&settlement.outcome);
@@ -140,6 +145,7 @@ void ForeignConsumer::State::finish(JobId id, std::uint64_t token, Ending ending
     return;
   }
   const Parcel parcel = std::move(entry.parcel);
+  const std::size_t outcome = entry.outcome;
   release(found);
   bool left = ours;
   if (ours && ending == Ending::kGiveBack && wait > Milliseconds(0)) {
@@ -149,7 +155,7 @@ void ForeignConsumer::State::finish(JobId id, std::uint64_t token, Ending ending
     left = leave(parcel, ending);
   }
   if (status && left) {
-    if (settled.insert_or_assign(id, token).second) settled_order.push_back(id);
+    if (settled.insert_or_assign(id, std::pair(token, outcome)).second) settled_order.push_back(id);
     while (settled_order.size() > kRemembered) {
       settled.erase(settled_order.front());
       settled_order.pop_front();

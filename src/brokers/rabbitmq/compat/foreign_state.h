@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "brokers/rabbitmq/backoff.h"
@@ -82,6 +83,7 @@ struct Held {
   Steady lease_until = {};
   Steady limit_until = {};
   State state = State::kOut;
+  std::size_t outcome = 0;        // While it is being settled: which kind.
   std::vector<JobId> effect_ids;  // The same when it is settled again.
   std::vector<std::function<void(Status)>> also_waiting;
 };
@@ -130,7 +132,8 @@ struct ForeignConsumer::State : std::enable_shared_from_this<ForeignConsumer::St
   std::map<ChannelNumber, std::shared_ptr<Source>> sources;
   std::uint64_t last_serial = 0;
   std::unordered_map<JobId, Held> held;
-  std::unordered_map<JobId, std::uint64_t> settled;  // Tokens of what was settled a short while ago.
+  // What was settled a short while ago: tokens, and kinds of outcomes.
+  std::unordered_map<JobId, std::pair<std::uint64_t, std::size_t>> settled;
   std::deque<JobId> settled_order;
   std::size_t replacing = 0;  // Unreadable messages whose way to the dead is being confirmed.
 
@@ -182,7 +185,7 @@ struct ForeignConsumer::State : std::enable_shared_from_this<ForeignConsumer::St
   void expire_leases();
   void end_attempt(const JobId& id, std::uint64_t token, Outcome outcome);
   void release(std::unordered_map<JobId, Held>::iterator entry);
-  Status lost_or_settled(const LeaseRef& lease) const;
+  Status lost_or_settled(const Settlement& settlement) const;
 };
 
 }  // namespace bide::brokers::rabbitmq::compat

@@ -1,125 +1,52 @@
-// The OpenAPI document, and real answers held against it by a small validator of JSON Schema.
+// The OpenAPI document of a whole server, and real answers held against it.
 
 #include "server/api/openapi.h"
 
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "server/api/api_test_bench.h"
+#include "server/callbacks/callback_service.h"
+#include "server/json_schema.h"
+#include "support/http_receiver.h"
 
 namespace bide::server {
 namespace {
 
 namespace json = boost::json;
+using server_tests::JsonSchema;
 
-// What of JSON Schema the document uses. Gives the first thing that is wrong, or nothing.
-class Validator {
- public:
-  explicit Validator(const json::value& document) : schemas_(document.at("components").at("schemas").as_object()) {}
-
-  std::string check(const json::value& value, const json::value& schema, const std::string& at = "$") const {
-    for (const auto& [keyword, rule] : schema.as_object()) {
-      std::string wrong = check_keyword(value, schema, std::string(keyword), rule, at);
-      if (!wrong.empty()) return wrong;
-    }
-    return "";
-  }
-
- private:
-  static bool is_of(const json::value& value, std::string_view type) {
-    if (type == "object") return value.is_object();
-    if (type == "array") return value.is_array();
-    if (type == "string") return value.is_string();
-    if (type == "boolean") return value.is_bool();
-    if (type == "null") return value.is_null();
-    if (type == "integer") return value.is_int64() || value.is_uint64();
-    return type == "number" && value.is_number();
-  }
-
-  std::string check_keyword(const json::value& value, const json::value& schema, const std::string& keyword,
-                            const json::value& rule, const std::string& at) const {
-    static const std::set<std::string> notes = {"description", "format",  "default", "examples", "pattern", "maxLength",
-                                                "minLength",   "minimum", "maximum", "minItems", "maxItems"};
-    if (notes.count(keyword) != 0) return "";
-    if (keyword == "$ref") {
-      const std::string name = json::value_to<std::string>(rule).substr(std::string("#/components/schemas/").size());
-      const json::value* found = schemas_.if_contains(name);
-      return found == nullptr ? at + ": there is no schema " + name : check(value, *found, at);
-    }
-    if (keyword == "type") {
-      if (rule.is_string())
-        return is_of(value, json::value_to<std::string>(rule)) ? ""
-                                                               : at + " is not " + json::value_to<std::string>(rule);
-      for (const json::value& type : rule.as_array()) {
-        if (is_of(value, json::value_to<std::string>(type))) return "";
-      }
-      return at + " has the wrong type";
-    }
-    if (keyword == "enum") {
-      for (const json::value& each : rule.as_array()) {
-        if (each == value) return "";
-      }
-      return at + " is " + json::serialize(value) + ", which is not one of " + json::serialize(rule);
-    }
-    if (keyword == "anyOf") {
-      std::string all;
-      for (const json::value& each : rule.as_array()) {
-        const std::string wrong = check(value, each, at);
-        if (wrong.empty()) return "";
-        all += "; " + wrong;
-      }
-      return at + " is none of those allowed" + all;
-    }
-    if (keyword == "required") {
-      for (const json::value& name : rule.as_array()) {
-        if (value.is_object() && value.as_object().if_contains(name.as_string()) == nullptr)
-          return at + " has no " + json::value_to<std::string>(name);
-      }
-      return "";
-    }
-    if (keyword == "properties") {
-      if (!value.is_object()) return "";
-      for (const auto& [name, property] : rule.as_object()) {
-        const json::value* found = value.as_object().if_contains(name);
-        if (found == nullptr) continue;
-        const std::string wrong = check(*found, property, at + "." + std::string(name));
-        if (!wrong.empty()) return wrong;
-      }
-      return "";
-    }
-    if (keyword == "additionalProperties") {
-      if (!value.is_object()) return "";
-      const json::value* known = schema.as_object().if_contains("properties");
-      for (const auto& [name, each] : value.as_object()) {
-        if (known != nullptr && known->as_object().if_contains(name) != nullptr) continue;
-        if (rule.is_bool() && !rule.as_bool()) return at + " has " + std::string(name) + ", which is not described";
-        if (rule.is_bool()) continue;
-        const std::string wrong = check(each, rule, at + "." + std::string(name));
-        if (!wrong.empty()) return wrong;
-      }
-      return "";
-    }
-    if (keyword == "items") {
-      if (!value.is_array()) return "";
-      for (const json::value& each : value.as_array()) {
-        const std::string wrong = check(each, rule, at + "[]");
-        if (!wrong.empty()) return wrong;
-      }
-      return "";
-    }
-    return at + ": the validator does not know " + keyword;
-  }
-
-  const json::object& schemas_;
-};
+template <class T>
+std::shared_ptr<T> unowned(T& object) {
+  return {std::shared_ptr<void>(), &object};
+}
 
 class OpenApi : public ApiBench {
  protected:
   void SetUp() override {
     ApiBench::SetUp();
+    CallbackOptions rules;
+    rules.policy = AddressPolicy::make("allow-list", {"127.0.0.1:*"}).value();
+    callbacks_ =
+        CallbackService::start(std::move(rules), unowned(store_->broker()), unowned(store_->inspector())).value();
+    api_ = std::make_unique<Api>(ApiOptions{.broker = callbacks_->broker().get(),
+                                            .inspector = &store_->inspector(),
+                                            .callback_queue = "callbacks",
+                                            .version = "1.2.3"});
+    router_ = std::make_unique<Router>(api_->routes(callbacks_->routes()));
     document_ = json::parse(get("/v1/openapi.json").body);
+  }
+  void TearDown() override {
+    api_->stop();
+    router_ = nullptr;
+    api_ = nullptr;
+    callbacks_->stop(Milliseconds(0));
+    callbacks_ = nullptr;
+    ApiBench::TearDown();
   }
 
   // Asks, and holds the answer against the document.
@@ -135,14 +62,31 @@ class OpenApi : public ApiBench {
         << pattern << " " << response.status << " " << response.body;
     if (answer == nullptr) answer = &answers.at("default");
     const json::value& schema = answer->at("content").at(response.content_type).at("schema");
-    EXPECT_EQ(Validator(document_).check(json::parse(response.body), schema), "") << pattern << ": " << response.body;
+    EXPECT_EQ(JsonSchema(document_).check(json::parse(response.body), schema), "") << pattern << ": " << response.body;
     // What was taken is as it is described, too.
     if (!body.empty() && response.status < 300 && response.body.find("\"problem\"") == std::string::npos) {
       const json::value& asked = operation.at("requestBody").at("content").at("application/json").at("schema");
-      EXPECT_EQ(Validator(document_).check(json::parse(body), asked), "") << pattern << ": " << body;
+      EXPECT_EQ(JsonSchema(document_).check(json::parse(body), asked), "") << pattern << ": " << body;
     }
     return response;
   }
+
+  // Enqueues, waits for the end, and gives the id of the newest delivery.
+  std::string delivered(const std::string& job) {
+    const std::string id = field_of(checked(Method::kPost, "/v1/jobs", "/v1/jobs", job).body, "id");
+    checked(Method::kGet, "/v1/jobs/" + id + "/result?wait=1m", "/v1/jobs/{id}/result");
+    return newest_delivery(id);
+  }
+  std::string newest_delivery(const std::string& job) {
+    const Response page = checked(Method::kGet, "/v1/callbacks?job=" + job, "/v1/callbacks");
+    return field_of(items_of(page.body, "deliveries").at(0), "id");
+  }
+  std::string replay(const std::string& delivery) {
+    return field_of(checked(Method::kPost, "/v1/callbacks/" + delivery + "/replay", "/v1/callbacks/{id}/replay").body,
+                    "how");
+  }
+  // Deliveries that end in each way, the hosts they went to, and their replays.
+  void ask_about_callbacks();
 
   static std::string json_name(Method method) {
     std::string name(to_string(method));
@@ -150,9 +94,42 @@ class OpenApi : public ApiBench {
     return name;
   }
 
+  std::unique_ptr<CallbackService> callbacks_;
   json::value document_;
   std::set<std::string> seen_;
 };
+
+void OpenApi::ask_about_callbacks() {
+  support::HttpReceiver receiver([](const support::HttpReceived& request, support::HttpPeer& peer) {
+    const std::string path = request.line.substr(5, request.line.find(' ', 5) - 5);
+    if (path == "/hang-up") return peer.hang_up();
+    peer.answer(path == "/done"    ? "200 OK"
+                : path == "/later" ? "202 Accepted"
+                : path == "/gone"  ? "410 Gone"
+                                   : "500 Internal Server Error");
+  });
+  const auto job_to = [&](const std::string& path, const std::string& retry) {
+    return R"({"kind":"greet","body":"hello","retry":")" + retry + R"(","callback":")" + receiver.url(path) + "\"}";
+  };
+  checked(Method::kGet, "/v1/callbacks", "/v1/callbacks");
+  EXPECT_EQ(replay(delivered(job_to("/done", "none"))), "enqueued");
+  EXPECT_EQ(replay(delivered(job_to("/gone", "none"))), "replayed");
+  delivered(job_to("/hang-up", "none"));
+
+  const std::string waiting = enqueue(job_to("/broken", "fixed(1h,x3)"));
+  const std::string accepted = enqueue(job_to("/later", "none"));
+  while (items_of(get("/v1/callbacks?job=" + accepted).body, "deliveries").empty() ||
+         field_of(get("/v1/jobs/" + waiting).body, "state") != "scheduled") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(replay(newest_delivery(waiting)), "hastened");
+  const Response page = checked(Method::kGet, "/v1/callbacks?limit=2", "/v1/callbacks");
+  EXPECT_EQ(field_of(page.body, "accepted"), "1");
+  EXPECT_EQ(items_of(page.body, "hosts").size(), 1u);
+  checked(Method::kGet, "/v1/callbacks?limit=2&before=" + field_of(page.body, "next"), "/v1/callbacks");
+  checked(Method::kGet, "/v1/callbacks?limit=0", "/v1/callbacks");
+  replay("018f3c1e-7d5a-7000-8000-000000000001");  // There is none.
+}
 
 TEST_F(OpenApi, DescribesEveryRouteWithAnAnswer) {
   EXPECT_EQ(document_.at("openapi").as_string(), "3.1.0");
@@ -176,6 +153,22 @@ TEST_F(OpenApi, EveryReferenceLeadsSomewhere) {
     ++count;
   }
   EXPECT_GT(count, 50u);
+}
+
+TEST_F(OpenApi, WhatIsNotDescribedIsRefused) {
+  const JsonSchema schema(document_);
+  const json::value& lease = document_.at("components").at("schemas").at("Lease");
+  json::value value = {{"id", "x"},    {"kind", "a"},  {"queue", "q"}, {"due", "t"},
+                       {"token", "1"}, {"attempt", 1}, {"age_ms", 0}};
+  EXPECT_EQ(schema.check(value, lease), "");
+  value.as_object()["priority"] = "high";
+  EXPECT_EQ(schema.check(value, lease), "$.priority is not integer");
+  value.as_object().erase("priority");
+  value.as_object()["state"] = "ready";
+  EXPECT_EQ(schema.check(value, lease), "$ has state, which is not described");
+  value.as_object().erase("state");
+  value.as_object().erase("kind");
+  EXPECT_EQ(schema.check(value, lease), "$ has no kind");
 }
 
 TEST_F(OpenApi, RealAnswersAreAsItSays) {
@@ -234,6 +227,8 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   checked(Method::kGet, "/v1/audit", "/v1/audit");
   checked(Method::kGet, "/v1/pressure", "/v1/pressure");
   checked(Method::kGet, "/v1/capabilities", "/v1/capabilities");
+
+  ask_about_callbacks();
 
   for (const auto& [pattern, methods] : document_.at("paths").as_object()) {
     for (const auto& [method, operation] : methods.as_object()) {

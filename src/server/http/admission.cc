@@ -1,0 +1,64 @@
+#include "server/http/admission.h"
+
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "core/quote.h"
+#include "server/http/problem_response.h"
+
+namespace bide::server {
+
+namespace {
+
+using wire::Problem;
+
+Response no_route(const Request& request, const Router::Match& match) {
+  if (request.method == Method::kOptions && !match.allow.empty()) {
+    return {.status = 204, .fields = {{"Allow", match.allow}}};
+  }
+  Response response = to_response(match.problem);
+  if (match.problem.status == 405) response.fields.emplace_back("Allow", match.allow);
+  return response;
+}
+
+std::optional<Response> find_refusal(const Service& service, const Route& route, Request& request) {
+  const bool is_open = route.scope == Scope::kNone && (route.method == Method::kGet || route.method == Method::kHead);
+  if (!is_open) {
+    if (const auto problem = service.browsers.check(request)) return to_response(*problem);
+  }
+  if (service.admit) {
+    auto admitted = service.admit(request, route.scope);
+    if (const Problem* problem = std::get_if<Problem>(&admitted)) return to_response(*problem);
+    request.caller = std::move(std::get<Identity>(admitted));
+  } else {
+    request.caller = {.name = "local", .scopes = 0xff};
+  }
+  if (const std::string_view expected = request.field("expect"); !expected.empty() && expected != "100-continue") {
+    return to_response({.status = 417,
+                        .code = "expectation_failed",
+                        .detail = "Expect: " + core::quoted(expected) + " is not known, only 100-continue"});
+  }
+  const std::string_view coding = request.field("content-encoding");
+  if (coding == "identity") {
+    request.fields.erase("content-encoding");
+  } else if (!coding.empty() && coding != "gzip" && coding != "x-gzip") {
+    Response response = to_response({.status = 415,
+                                     .code = "unsupported_media_type",
+                                     .detail = "the Content-Encoding " + core::quoted(coding) + " is not gzip"});
+    response.fields.emplace_back("Accept-Encoding", "gzip");
+    return response;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Admission admit_request(const Service& service, Request& request) {
+  Router::Match match = service.router.find(request.method, request.path);
+  if (match.route == nullptr) return {.refusal = no_route(request, match)};
+  request.captured = std::move(match.captured);
+  return {match.route, find_refusal(service, *match.route, request)};
+}
+
+}  // namespace bide::server

@@ -1,0 +1,152 @@
+// The part of Session that brings an answer out, and what follows on it.
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "server/http/problem_response.h"
+#include "server/http/session.h"
+#include "server/http/session_current.h"
+
+namespace bide::server {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// After the last answer we read on for a while: a connection that is closed with bytes unread takes the answer with it.
+constexpr milliseconds kLinger{2'000};
+
+}  // namespace
+
+bool Session::await_answer() {
+  std::optional<Exchange::Answer> given = current_->exchange->take_answer();
+  if (!given) {
+    watch_for_end();
+    return false;
+  }
+  if (given->is_stream && current_->method != Method::kHead) {
+    begin_stream(given->response);
+  } else {
+    if (given->is_stream) current_->exchange->client_is_gone();
+    answer(std::move(given->response));
+  }
+  return true;
+}
+
+AnswerForm Session::form(bool keep_alive) const {
+  return {.method = current_->method,
+          .is_http_1_0 = current_->is_http_1_0,
+          .keep_alive = keep_alive,
+          .takes_gzip = current_->takes_gzip};
+}
+
+void Session::answer(Response response) {
+  ++service_->requests;
+  const bool keep = current_->keep_alive && !service_->draining && (!ended_ || reader_);
+  close_after_ = !keep;
+  current_->status = response.status;
+  out_.begin(std::move(response), form(keep));
+  hold(out_.bytes());
+  current_->write_since = Clock::now();
+  state_ = State::kWriting;
+}
+
+void Session::refuse(const wire::Problem& problem) {
+  ++service_->refused;
+  Response response = to_response(problem);
+  // Whatever follows cannot be told apart from the request that was refused.
+  if (!current_) current_ = std::make_unique<Current>();
+  current_->keep_alive = false;
+  reader_.reset();
+  answer(std::move(response));
+}
+
+bool Session::write() {
+  switch (out_.write(*channel_).state) {
+    case Transfer::State::kDone:
+      finish_answer();
+      return true;
+    case Transfer::State::kWantsWrite:
+      set_transfer_deadline(current_->write_since, out_.written());
+      watch_write();
+      return false;
+    case Transfer::State::kWantsRead:
+      set_transfer_deadline(current_->write_since, out_.written());
+      watch_read();
+      return false;
+    default:
+      close();
+      return false;
+  }
+}
+
+void Session::begin_stream(const Response& head) {
+  ++service_->requests;
+  const bool keep = current_->keep_alive && !service_->draining && !current_->is_http_1_0;
+  close_after_ = !keep;
+  current_->status = head.status;
+  out_.begin_stream(head, form(keep));
+  hold(0);
+  state_ = State::kStreaming;
+}
+
+bool Session::write_stream() {
+  const Transfer sent = out_.write(*channel_);
+  if (sent.state != Transfer::State::kDone) {
+    if (sent.state != Transfer::State::kWantsWrite) {
+      close();
+    } else if (!watches_write_) {
+      // Not again while we wait: somebody else's bytes do not make this client read.
+      set_deadline(service_->limits.transfer_timeout);
+      watch_write();
+    }
+    return false;
+  }
+  if (current_->stream_ended) {
+    finish_answer();
+    return true;
+  }
+  Exchange::Part part = current_->exchange->take_part();
+  if (part.overflowed) {
+    close();
+    return false;
+  }
+  out_.add(std::move(part.bytes), part.ended);
+  current_->stream_ended = part.ended;
+  if (out_.is_empty() && !part.ended) {
+    out_.release();
+    no_deadline();
+    watch_for_end();
+    return false;
+  }
+  return true;
+}
+
+void Session::finish_answer() {
+  if (service_->on_served) {
+    service_->on_served({.method = current_->method,
+                         .pattern = current_->route == nullptr ? std::string_view() : current_->route->pattern,
+                         .status = current_->status,
+                         .duration = Clock::now() - current_->whole_at,
+                         .peer = peer_});
+  }
+  current_.reset();
+  out_.release();
+  hold(0);
+  if (!close_after_) {
+    state_ = State::kReading;
+    if (service_->draining && !reader_) return close();
+    set_deadline(reader_ ? service_->limits.head_timeout : service_->limits.idle_timeout);
+    return;
+  }
+  if (ended_) return close();
+  channel_->end();
+  state_ = State::kLingering;
+  readable_ = true;
+  set_deadline(kLinger);
+}
+
+}  // namespace bide::server
