@@ -25,7 +25,7 @@ enum class ErrorCode {
   kLeaseLost,         // The token is stale: another attempt owns the job, or it is finished.
   kWrongState,        // The job is not in a state in which this can be done.
   kUnavailable,       // Not confirmed. It may have happened: try again with the same id.
-  kOverloaded,        // Refused, nothing was written: try again later (see Pressure).
+  kOverloaded,        // Refused: try again later (see Pressure). Nothing was written, as far as the broker can tell.
   kDiskFull,          // Refused, nothing was written: free some space. Settling still works.
   kBusy,              // Another process owns the data directory.
   kPermissionDenied,  // The operating system or the broker said no.
