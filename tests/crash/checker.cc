@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kExamples = 20;
+// A thread may be put aside between two looks at the clock, by the owner of a lease and by the process that gets it.
+constexpr std::int64_t kBlinkUs = 50'000;
 
 struct Attempt {
   std::uint64_t token = 0;
@@ -109,8 +111,8 @@ class Examination {
     } else if (event.what == "leased") {
       Attempt& attempt = attempt_of(event);
       attempt.lease_us = event.number(2) * 1000;
-      const std::int64_t given_us = event.at_us - event.number(3) * 1000;
-      attempt.valid_until_us = std::min(given_us, paused_since(event.at_us)) + attempt.lease_us;
+      const std::int64_t given_us = event.number(3) == 0 ? event.at_us : event.number(3);
+      attempt.valid_until_us = std::min(given_us, paused_since(event.at_us)) + attempt.lease_us - kBlinkUs;
     } else if (event.what == "extended") {
       Attempt& attempt = attempt_of(event);
       attempt.valid_until_us = std::max(attempt.valid_until_us, event.number(1) + attempt.lease_us);

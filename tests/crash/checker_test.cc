@@ -147,15 +147,15 @@ TEST(Checker, ALeaseThatRanOutIsADuplicateAndNoOverlap) {
 }
 
 TEST(Checker, TheTimeOfALeaseRunsFromWhenItWasGiven) {
-  const auto again_after = [](const std::string& age) {
-    return examine(kEnqueued + "w: 300 leased a 1 1 1000 " + age + R"(
+  const auto again_when_given = [](const std::string& given) {
+    return examine(kEnqueued + "w: 300 leased a 1 1 1000 " + given + R"(
       w: 400 start a 1 1
-      v: 950300 leased a 2 2 1000 0
-      v: 950310 start a 2 2
+      v: 940300 leased a 2 2 1000
+      v: 940310 start a 2 2
     )");
   };
-  EXPECT_EQ(again_after("0").violations.at("overlap"), 1u);
-  expect_none(again_after("50"));
+  EXPECT_EQ(again_when_given("300").violations.at("overlap"), 1u);
+  expect_none(again_when_given("-49700"));
 }
 
 TEST(Checker, ALeaseThatArrivesAfterAPauseMayHaveBeenGrantedBefore) {

@@ -5,7 +5,7 @@
 //   at_us enqueue ID DELAY_MS              about to be enqueued
 //   at_us enqueued ID FRESH                confirmed; FRESH is 0 when the job was there already
 //   at_us not_enqueued ID                  refused: nothing was written
-//   at_us leased ID TOKEN ATTEMPT LEASE_MS AGE_MS
+//   at_us leased ID TOKEN ATTEMPT LEASE_MS GIVEN_US
 //                                          a lease has arrived that was given AGE_MS ago
 //   at_us start ID TOKEN ATTEMPT           the handler begins
 //   at_us finish ID TOKEN                  ... and ends

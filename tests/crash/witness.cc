@@ -53,11 +53,12 @@ Result<std::unique_ptr<Subscription>> WitnessBroker::subscribe(SubscribeOptions 
   const std::string lease_ms = std::to_string(options.lease.count());
   return inner_->subscribe(std::move(options),
                            [history = history_, lease_ms, sink = std::move(sink)](std::vector<Lease> leases) {
+                             const std::int64_t now = now_us();
                              std::vector<std::string> lines;
                              for (Lease& lease : leases) {
                                lines.push_back("leased " + words({lease.job.id, lease.token}) + " " +
                                                std::to_string(lease.attempt) + " " + lease_ms + " " +
-                                               std::to_string(lease.age.count()));
+                                               std::to_string(now - lease.age.count() * 1000));
                                lease.job.headers.emplace_back(kTokenHeader, std::to_string(lease.token));
                              }
                              history->say_all(lines);
