@@ -167,10 +167,15 @@ void Engine::turn(std::vector<Request>& requests) {
     (void)ledger_->end_commit(committer_.wait());
     tell(*std::exchange(committing_, std::nullopt), went_well);
   }
+  keep(requests);
+  tell(std::exchange(collected_, {}), went_well);
+}
+
+// They are told with the step that is being collected.
+void Engine::keep(std::vector<Request>& requests) {
   collected_.requests.insert(collected_.requests.end(), std::make_move_iterator(requests.begin()),
                              std::make_move_iterator(requests.end()));
   requests.clear();
-  tell(std::exchange(collected_, {}), went_well);
 }
 
 // Applies what was asked for, and what has come due. The requests are moved from.
@@ -179,9 +184,7 @@ Status Engine::collect(std::vector<Request>& requests) {
   for (Request& request : requests) {
     if (request.run) request.run(*ledger_);
   }
-  collected_.requests.insert(collected_.requests.end(), std::make_move_iterator(requests.begin()),
-                             std::make_move_iterator(requests.end()));
-  requests.clear();
+  keep(requests);
   if (Status expired = ledger_->expire_leases(); !expired) return expired;
   auto deliveries = ledger_->grant();
   if (!deliveries) return deliveries.error();

@@ -81,6 +81,7 @@ class Engine : public Broker, public Inspector {
   Time wall_time() const;
   void run();
   void turn(std::vector<Request>& requests);
+  void keep(std::vector<Request>& requests);
   Status collect(std::vector<Request>& requests);
   Status commit();
   Status timed(const std::function<Status()>& commit) const;

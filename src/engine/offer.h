@@ -1,6 +1,5 @@
 // Offer and Verdicts: jobs to be enqueued and outcomes to be settled, looked over and written out as far as that is
-// possible without the ledger. So it is done by the threads of those who ask, and the engine's only thread has less to
-// do.
+// possible without the ledger. So it is done by the threads of those who ask, and the engine's has less to do.
 
 #pragma once
 
