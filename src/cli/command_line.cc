@@ -84,12 +84,11 @@ int run(std::vector<std::string> words) {
     if (command == nullptr) fail_unknown_command(first, words.front());
     words.erase(words.begin());
   }
-  const auto end = std::find(words.begin(), words.end(), "--");
-  if (std::any_of(words.begin(), end, asks_for_help)) {
+  if (asks_for_help(*command, words)) {
     print(help_for(*command));
     return kOk;
   }
-  return command->run(Invocation(*command, std::move(words)));
+  return command->run(Invocation(*command, words));
 }
 
 int report(const Failure& failure, bool json) {

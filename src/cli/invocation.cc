@@ -1,7 +1,5 @@
 #include "cli/invocation.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -18,6 +16,14 @@ namespace bide::cli {
 
 namespace {
 
+constexpr std::string_view kArgumentsOnly = "--";  // What follows are arguments, whatever they look like.
+
+const Flag* find_flag(const Command& command, std::string_view name) {
+  const auto found =
+      std::find_if(command.flags.begin(), command.flags.end(), [&](const Flag& flag) { return flag.name == name; });
+  return found == command.flags.end() ? nullptr : &*found;
+}
+
 [[noreturn]] void fail_flag(std::string_view flag, const std::string& message) {
   fail_usage(std::string(flag) + ": " + message);
 }
@@ -26,7 +32,8 @@ namespace {
   given = given.substr(0, given.find('='));
   std::vector<std::string_view> names = {kHelpFlag.name};
   for (const Flag& flag : command.flags) names.push_back(flag.name);
-  fail_usage("unknown flag " + core::quoted(given) + core::did_you_mean(given, names) + " (usage: " + usage(command) + ")");
+  fail_usage("unknown flag " + core::quoted(given) + core::did_you_mean(given, names) +
+             "; an argument that begins with - comes behind -- (usage: " + usage(command) + ")");
 }
 
 void check_count(const Command& command, const std::vector<std::string>& given) {
@@ -46,50 +53,43 @@ void check_count(const Command& command, const std::vector<std::string>& given) 
 
 }  // namespace
 
-Invocation::Invocation(const Command& command, std::vector<std::string> words) : command_(command) {
-  CLI::App app;
-  app.set_help_flag("");
-  app.allow_extras();
-  app.add_option("words", arguments_)->expected(0, static_cast<int>(words.size()) + 1);
-  std::vector<std::pair<const Flag*, CLI::Option*>> options;
-  for (const Flag& flag : command.flags) {
-    const std::string name(flag.name);
-    CLI::Option* option = flag.value.empty() ? app.add_flag(name) : app.add_option(name);
-    if (!flag.value.empty()) option->expected(1)->take_all()->allow_extra_args(false);
-    options.emplace_back(&flag, option);
+bool asks_for_help(const Command& command, const std::vector<std::string>& words) {
+  for (std::size_t at = 0; at < words.size() && words[at] != kArgumentsOnly; ++at) {
+    if (words[at] == kHelpFlag.name || words[at] == "-h") return true;
+    const Flag* flag = find_flag(command, words[at]);
+    if (flag != nullptr && !flag->value.empty()) ++at;  // Its value may look like anything.
   }
-  for (const std::string& word : words) {
-    if (word == "--") break;
-    for (const Flag& flag : command.flags) {
-      if (flag.value.empty() && word.starts_with(std::string(flag.name) + "=")) fail_flag(flag.name, "takes no value");
+  return false;
+}
+
+// Words are taken as they were typed: a list, a quote or an escape in a body is the handler's, not ours.
+Invocation::Invocation(const Command& command, const std::vector<std::string>& words) : command_(command) {
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (*word == kArgumentsOnly) {
+      arguments_.insert(arguments_.end(), word + 1, words.end());
+      break;
     }
-  }
-  // What follows two dashes are arguments, whatever they look like.
-  const auto dashes = std::find(words.begin(), words.end(), "--");
-  const std::vector<std::string> behind(dashes == words.end() ? dashes : dashes + 1, words.end());
-  words.erase(dashes, words.end());
-  const std::vector<std::string> typed = words;
-  std::reverse(words.begin(), words.end());
-  try {
-    app.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    // The only mistakes left to it are a flag without its value, and a switch with one.
-    for (const Flag& flag : command.flags) {
-      if (flag.value.empty() || typed.empty() || typed.back() != flag.name) continue;
-      fail_flag(flag.name, "needs a value, " + std::string(flag.value) + ": " + std::string(flag.help));
+    if (word->size() < 2 || word->front() != '-') {
+      arguments_.push_back(*word);
+      continue;
     }
-    fail_usage(core::quoted(error.what()) + " (usage: " + usage(command) + ")");
-  }
-  for (const std::string& extra : app.remaining()) {
-    if (extra.size() > 1 && extra.front() == '-') fail_unknown_flag(command, extra);
-    arguments_.push_back(extra);
-  }
-  arguments_.insert(arguments_.end(), behind.begin(), behind.end());
-  for (const auto& [flag, option] : options) {
-    if (option->count() == 0) continue;
+    const std::size_t equals = word->find('=');
+    const Flag* flag = find_flag(command, word->substr(0, equals));
+    if (flag == nullptr) fail_unknown_flag(command, *word);
     std::vector<std::string>& values = values_[std::string(flag->name)];
-    if (!flag->value.empty()) values = option->results();
-    if (values.size() > 1 && !flag->repeats) fail_flag(flag->name, "given " + std::to_string(values.size()) + " times");
+    if (flag->value.empty()) {
+      if (equals != std::string::npos) fail_flag(flag->name, "takes no value");
+    } else if (equals != std::string::npos) {
+      values.push_back(word->substr(equals + 1));
+    } else if (++word != words.end()) {
+      values.push_back(*word);
+    } else {
+      fail_flag(flag->name, "needs a value, " + std::string(flag->value) + ": " + std::string(flag->help));
+    }
+  }
+  for (const Flag& flag : command.flags) {
+    const std::size_t given = values(flag.name).size();
+    if (given > 1 && !flag.repeats) fail_flag(flag.name, "given " + std::to_string(given) + " times");
   }
   check_count(command_, arguments_);
 }

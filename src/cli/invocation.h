@@ -15,10 +15,13 @@
 
 namespace bide::cli {
 
+// --help or -h is among the words, and not as the value of a flag or as an argument behind --.
+bool asks_for_help(const Command& command, const std::vector<std::string>& words);
+
 class Invocation {
  public:
   // Throws Failure: unknown flag, missing value, too few or too many arguments.
-  Invocation(const Command& command, std::vector<std::string> words);
+  Invocation(const Command& command, const std::vector<std::string>& words);
 
   const Command& command() const { return command_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
