@@ -26,12 +26,12 @@ ChunkDecoder::Event ChunkDecoder::on_size_line_end() {
   return Event::kSize;
 }
 
-ChunkDecoder::Event ChunkDecoder::next(std::string_view& bytes) {
+ChunkDecoder::Event ChunkDecoder::next(std::string_view& bytes, std::string_view& data) {
   while (!bytes.empty()) {
     if (state_ == State::kData) {
-      data_ = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size())));
-      bytes.remove_prefix(data_.size());
-      left_ -= data_.size();
+      data = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size())));
+      bytes.remove_prefix(data.size());
+      left_ -= data.size();
       if (left_ == 0) state_ = State::kDataEnd;
       return Event::kData;
     }

@@ -17,12 +17,11 @@ class ChunkDecoder {
  public:
   enum class Event : std::uint8_t { kMore, kSize, kData, kEnd, kMalformed, kTrailers };
 
-  // Consumes from the front of `bytes` up to the next event: a size that has been announced, data that has come, the end.
-  // kMore: all of them are consumed. Nothing comes after kEnd and what is refused.
-  Event next(std::string_view& bytes);
+  // Consumes from the front of `bytes` up to the next event: a size that has been announced, data that has come (then `data`
+  // is that part of `bytes`), the end. kMore: all of them are consumed. Nothing comes after kEnd and what is refused.
+  Event next(std::string_view& bytes, std::string_view& data);
 
-  std::uint64_t size() const { return size_; }    // kSize: of the chunk that begins.
-  std::string_view data() const { return data_; }  // kData: part of the bytes.
+  std::uint64_t size() const { return size_; }  // kSize: of the chunk that begins.
 
  private:
   enum class State : std::uint8_t { kSize, kExtension, kSizeEnd, kData, kDataEnd, kDataEndLine, kLast, kLastLine };
@@ -33,7 +32,6 @@ class ChunkDecoder {
   std::uint64_t left_ = 0;  // Of the data.
   std::size_t digits_ = 0;
   std::size_t extension_ = 0;
-  std::string_view data_;
 };
 
 }  // namespace bide::server

@@ -21,8 +21,9 @@ Decoded decode(std::string_view all, std::size_t piece) {
   for (std::size_t at = 0; at < all.size(); at += piece) {
     std::string_view bytes = all.substr(at, piece);
     do {
-      decoded.last = decoder.next(bytes);
-      if (decoded.last == Event::kData) decoded.data += decoder.data();
+      std::string_view data;
+      decoded.last = decoder.next(bytes, data);
+      if (decoded.last == Event::kData) decoded.data += data;
       if (decoded.last > Event::kData) {
         decoded.rest = std::string(bytes) + std::string(all.substr(std::min(all.size(), at + piece)));
         return decoded;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <cctype>
+#include <exception>
 #include <utility>
 #include <variant>
 
 #include "core/quote.h"
+#include "platform/fatal.h"
 #include "server/http/chunk_decoder.h"
 #include "server/http/content_coding.h"
 #include "server/http/head_guard.h"
@@ -131,14 +133,15 @@ class RequestReader::Body {
 
   Step read_chunks(std::string_view& bytes, std::string& out) {
     for (;;) {
-      switch (chunks_.next(bytes)) {
+      std::string_view data;
+      switch (chunks_.next(bytes, data)) {
         case ChunkDecoder::Event::kMore:
           return Step::kMore;
         case ChunkDecoder::Event::kSize:
           if (!gunzip_ && chunks_.size() > most_ - std::min(most_, received_)) return refuse(too_large(most_));
           break;
         case ChunkDecoder::Event::kData:
-          if (!take(chunks_.data(), out)) return Step::kRefused;
+          if (!take(data, out)) return Step::kRefused;
           break;
         case ChunkDecoder::Event::kEnd:
           return Step::kWhole;
@@ -180,67 +183,59 @@ class RequestReader::Body {
 RequestReader::RequestReader(const HttpLimits& limits) : limits_(limits) {}
 RequestReader::~RequestReader() = default;
 
-void RequestReader::feed(std::string_view bytes) {
-  if (rest_.empty()) {
-    fed_ = bytes;
-  } else {
-    rest_.append(bytes);
-  }
-}
-
-void RequestReader::consume(std::size_t bytes) {
-  if (rest_.empty()) {
-    fed_.remove_prefix(bytes);
-    return;
-  }
-  rest_.erase(0, bytes);
-  if (rest_.empty()) rest_.shrink_to_fit();
-}
-
-void RequestReader::keep_rest() {
-  if (!rest_.empty()) return;
-  rest_.assign(fed_);
-  fed_ = {};
+void RequestReader::keep(std::string_view bytes) {
+  rest_.erase(0, std::exchange(used_, 0));
+  rest_.append(bytes);
 }
 
 RequestReader::Step RequestReader::refuse(Problem problem) {
   problem_ = std::move(problem);
   refused_ = true;
-  fed_ = {};
-  std::string().swap(rest_);
   return Step::kRefused;
 }
 
-RequestReader::Step RequestReader::advance() {
+RequestReader::Step RequestReader::advance(std::string_view bytes) {
   if (refused_) return Step::kRefused;
+  // Usually nothing waits, and what came is looked at where it lies.
+  const bool is_ours = !rest_.empty();
+  if (is_ours && !bytes.empty()) keep(bytes);
+  if (is_ours) bytes = std::string_view(rest_).substr(used_);
+  Step step = Step::kRefused;
   // Beast is known to throw where it should say no.
   try {
-    return body_ ? read_body() : begin();
+    step = body_ ? read_body(bytes) : begin(bytes);
   } catch (const std::exception& thrown) {
-    return refuse({.status = 400,
-                   .code = "malformed_request",
-                   .detail = "the request cannot be read: " + core::printable(thrown.what())});
+    refuse({.status = 400,
+            .code = "malformed_request",
+            .detail = "the request cannot be read: " + core::printable(thrown.what())});
   }
+  platform::require(step != Step::kMore || !body_ || bytes.empty(), "a body that waits for more has used all that came");
+  if (refused_ || bytes.empty()) {
+    // An assignment would keep the memory.
+    std::string().swap(rest_);
+    used_ = 0;
+  } else if (is_ours) {
+    used_ = rest_.size() - bytes.size();
+  } else {
+    rest_.assign(bytes);
+  }
+  return step;
 }
 
-RequestReader::Step RequestReader::begin() {
+RequestReader::Step RequestReader::begin(std::string_view& bytes) {
   constexpr std::string_view kHeadEnd = "\r\n\r\n";
-  for (std::size_t lines = 0; lines < kEmptyLines && waiting().starts_with("\r\n"); ++lines) consume(2);
+  for (std::size_t lines = 0; lines < kEmptyLines && bytes.starts_with("\r\n"); ++lines) bytes.remove_prefix(2);
   // A line end that is half there is still none.
-  if (waiting() == "\r") {
-    keep_rest();
-    return Step::kMore;
-  }
-  const std::string_view bytes = waiting();
+  if (bytes == "\r") return Step::kMore;
   const std::size_t end = bytes.find(kHeadEnd, seen_ < 3 ? 0 : seen_ - 3);
   if (end == std::string_view::npos) {
     if (auto problem = check_head_so_far(bytes, seen_, limits_)) return refuse(std::move(*problem));
     seen_ = bytes.size();
-    keep_rest();
     return Step::kMore;
   }
   seen_ = 0;
   const std::string_view head = bytes.substr(0, end + kHeadEnd.size());
+  bytes.remove_prefix(head.size());
   if (auto problem = check_head(head, limits_)) return refuse(std::move(*problem));
 
   request_ = {};
@@ -260,22 +255,16 @@ RequestReader::Step RequestReader::begin() {
   if (const auto length = parser.content_length()) content_length_ = *length;
   has_body_ = parser.chunked() || content_length_.value_or(0) > 0;
   body_ = std::make_unique<Body>(parser.chunked(), content_length_.value_or(0));
-  consume(head.size());
   return Step::kHead;
 }
 
-RequestReader::Step RequestReader::read_body() {
-  std::string_view bytes = waiting();
-  const std::size_t before = bytes.size();
+RequestReader::Step RequestReader::read_body(std::string_view& bytes) {
   const Step step = body_->read(bytes, request_.body);
-  if (step == Step::kRefused) return refuse(std::move(body_->problem()));
-  consume(before - bytes.size());
-  if (step == Step::kWhole) keep_rest();
-  return step;
+  return step == Step::kRefused ? refuse(std::move(body_->problem())) : step;
 }
 
 bool RequestReader::wants_continue() const {
-  return !is_http_1_0_ && has_body_ && waiting().empty() && request_.field("expect") == "100-continue";
+  return !is_http_1_0_ && has_body_ && rest_.empty() && request_.field("expect") == "100-continue";
 }
 
 void RequestReader::accept_body(std::uint64_t most, bool gzip) { body_->accept(most, gzip); }

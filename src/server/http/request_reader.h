@@ -1,9 +1,9 @@
 // RequestReader: bytes in, requests out. It never touches a socket, and holds nothing between two requests but the bytes
-// of the next one that came early.
+// of the next one that came early. It keeps no view of what it is given: whatever it has not used is copied before a call
+// returns.
 //
-//   reader.feed(bytes);
-//   switch (reader.advance()) {
-//     case kMore:     feed it more
+//   for (step = reader.advance(bytes);; step = reader.advance()) {
+//     case kMore:     give it more bytes
 //     case kHead:     everything but the body; accept_body() or drop_body(), and go on
 //     case kWhole:    take()
 //     case kRefused:  problem(); the bytes after it mean nothing any more: answer and close
@@ -33,11 +33,10 @@ class RequestReader {
   RequestReader(const RequestReader&) = delete;
   RequestReader& operator=(const RequestReader&) = delete;
 
-  // The view need stay valid only until the next advance() has returned kMore, kWhole or kRefused.
-  void feed(std::string_view bytes);
-  // The same for bytes that came while there is another request to answer: they are copied.
-  void keep(std::string_view bytes) { rest_.append(bytes); }
-  Step advance();
+  // Goes on to the next step, with what is waiting and these bytes. kMore: nothing is waiting but an unfinished head.
+  Step advance(std::string_view bytes = {});
+  // For bytes that came while there is another request to answer.
+  void keep(std::string_view bytes);
 
   // After kHead, until take().
   Request& request() { return request_; }
@@ -58,24 +57,22 @@ class RequestReader {
   const wire::Problem& problem() const { return problem_; }
 
   // A request has begun, or bytes of one wait.
-  bool is_busy() const { return body_ != nullptr || !rest_.empty() || !fed_.empty(); }
-  std::size_t waiting_bytes() const { return rest_.size() + fed_.size(); }
+  bool is_busy() const { return body_ != nullptr || !rest_.empty(); }
+  std::size_t waiting_bytes() const { return rest_.size() - used_; }
 
  private:
   class HeadParser;
   class Body;
 
-  std::string_view waiting() const { return rest_.empty() ? fed_ : std::string_view(rest_); }
-  void consume(std::size_t bytes);
-  void keep_rest();
-  Step begin();
-  Step read_body();
+  // Both consume from the front of `bytes` what they use.
+  Step begin(std::string_view& bytes);
+  Step read_body(std::string_view& bytes);
   Step refuse(wire::Problem problem);
 
   const HttpLimits& limits_;
-  std::string_view fed_;  // Looked at first where it lies.
-  std::string rest_;      // What is left of it, when more is needed.
-  std::size_t seen_ = 0;  // Of a head whose end has not come.
+  std::string rest_;       // Of earlier calls, from `used_` on.
+  std::size_t used_ = 0;
+  std::size_t seen_ = 0;   // Of a head whose end has not come.
   std::unique_ptr<Body> body_;  // From the head of a request until take().
   Request request_;
   wire::Problem problem_;

@@ -30,7 +30,8 @@ constexpr std::uint64_t kMostLingered = 16 * 1024 * 1024;
 constexpr int kMostSteps = 256;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// Read into before anybody knows for whom; one for each thread, not for each connection.
+// Read into before anybody knows for whom; one for each thread, not for each connection. Nothing of it is looked at after
+// the function that read into it returns: the next connection on this thread uses it, too.
 char* scratch() {
   thread_local const std::unique_ptr<char[]> bytes(new char[kScratchBytes]);
   return bytes.get();
@@ -152,34 +153,36 @@ bool Session::shake_hands() {
 }
 
 bool Session::read() {
-  if (reader_) {
-    switch (reader_->advance()) {
-      case RequestReader::Step::kHead:
-        on_head();
-        return true;
-      case RequestReader::Step::kWhole:
-        dispatch();
-        return true;
-      case RequestReader::Step::kRefused:
-        refuse(reader_->problem());
-        return true;
-      case RequestReader::Step::kMore:
-        break;
-    }
-    if (current_) {
-      set_transfer_deadline(current_->body_since, reader_->body_received());
-      if (!hold(reader_->request().body.capacity())) {
-        refuse({.status = 503,
-                .code = "unavailable",
-                .detail = "too many large requests are under way",
-                .retry_after = milliseconds(1'000)});
-        return true;
-      }
-    } else if (!reader_->is_busy()) {
-      reader_.reset();
-    }
-  }
+  if (reader_ && advance({})) return true;
   return receive();
+}
+
+// False: it takes more bytes to go on.
+bool Session::advance(std::string_view bytes) {
+  switch (reader_->advance(bytes)) {
+    case RequestReader::Step::kHead:
+      on_head();
+      return true;
+    case RequestReader::Step::kWhole:
+      dispatch();
+      return true;
+    case RequestReader::Step::kRefused:
+      refuse(reader_->problem());
+      return true;
+    case RequestReader::Step::kMore:
+      break;
+  }
+  if (!current_) {
+    if (!reader_->is_busy()) reader_.reset();
+    return false;
+  }
+  set_transfer_deadline(current_->body_since, reader_->body_received());
+  if (hold(reader_->request().body.capacity())) return false;
+  refuse({.status = 503,
+          .code = "unavailable",
+          .detail = "too many large requests are under way",
+          .retry_after = milliseconds(1'000)});
+  return true;
 }
 
 bool Session::receive() {
@@ -200,7 +203,7 @@ bool Session::receive() {
         reader_ = std::make_unique<RequestReader>(service_->limits);
         set_deadline(service_->limits.head_timeout);
       }
-      reader_->feed({scratch(), got.bytes});
+      advance({scratch(), got.bytes});
       return true;
     case Transfer::State::kWantsRead:
       watch_read();

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "server/http/channel.h"
 #include "server/http/exchange.h"
@@ -53,6 +54,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool shake_hands();
   bool read();
   bool receive();
+  bool advance(std::string_view bytes);
   bool await_answer();
   bool write();
   bool write_stream();
