@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -16,15 +17,8 @@ namespace bide::server_tests {
 
 namespace {
 
-constexpr int kPatienceMs = 20'000;
-
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error(what);
-}
-
-bool wait(int socket, short events) {
-  pollfd waits{.fd = socket, .events = events, .revents = 0};
-  return ::poll(&waits, 1, kPatienceMs) == 1;
 }
 
 RawAnswer parse_head(std::string head) {
@@ -61,9 +55,27 @@ RawClient::RawClient(const std::string& unix_path) : socket_(::socket(AF_UNIX, S
           std::string("connect: ") + std::strerror(errno));
 }
 
+RawClient RawClient::with_tls(std::uint16_t port) {
+  RawClient client(port);
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  client.ssl_.reset(SSL_new(context.get()), SSL_free);
+  SSL_set_fd(client.ssl_.get(), client.socket_.get());
+  require(SSL_connect(client.ssl_.get()) == 1, "no TLS handshake");
+  return client;
+}
+
+bool RawClient::wait(short events) const {
+  pollfd waits{.fd = socket_.get(), .events = events, .revents = 0};
+  return ::poll(&waits, 1, static_cast<int>(patience_.count())) == 1;
+}
+
 bool RawClient::send(std::string_view bytes) {
+  if (ssl_) {
+    std::size_t sent = 0;
+    return SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &sent) == 1;
+  }
   while (!bytes.empty()) {
-    require(wait(socket_.get(), POLLOUT), "the server takes nothing");
+    require(wait(POLLOUT), "the server takes nothing");
     const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EAGAIN) continue;
     if (sent < 0) return false;
@@ -86,9 +98,10 @@ void RawClient::shrink_receive_buffer() {
 }
 
 bool RawClient::fill() {
-  require(wait(socket_.get(), POLLIN), "no answer; so far: " + received_.substr(0, 200));
+  const bool is_here = ssl_ && SSL_pending(ssl_.get()) > 0;
+  require(is_here || wait(POLLIN), "no answer; so far: " + received_.substr(0, 200));
   char bytes[16 * 1024];
-  const ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, 0);
+  const ssize_t got = ssl_ ? SSL_read(ssl_.get(), bytes, sizeof bytes) : ::recv(socket_.get(), bytes, sizeof bytes, 0);
   if (got <= 0) return false;
   received_.append(bytes, static_cast<std::size_t>(got));
   return true;
@@ -143,7 +156,7 @@ std::string RawClient::receive_rest() {
 }
 
 bool RawClient::is_closed_by_server() {
-  return wait(socket_.get(), POLLIN) && !fill();
+  return wait(POLLIN) && !fill();
 }
 
 RawAnswer RawClient::ask(std::string_view request) {

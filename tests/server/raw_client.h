@@ -6,11 +6,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "platform/descriptor.h"
+
+struct ssl_st;
 
 namespace bide::server_tests {
 
@@ -26,6 +29,11 @@ class RawClient {
   // On loopback; throws when nobody listens.
   explicit RawClient(std::uint16_t port);
   explicit RawClient(const std::string& unix_path);
+  // Speaks TLS, and trusts whatever it is shown.
+  static RawClient with_tls(std::uint16_t port);
+
+  // How long each wait may take, instead of 20 seconds.
+  void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
 
   // As much as the server takes; false when it has closed the connection.
   bool send(std::string_view bytes);
@@ -51,8 +59,11 @@ class RawClient {
 
  private:
   bool fill();  // False: the end.
+  bool wait(short events) const;
 
   platform::Descriptor socket_;
+  std::shared_ptr<ssl_st> ssl_;  // Null: plain.
+  std::chrono::milliseconds patience_{20'000};
   std::string received_;
 };
 
