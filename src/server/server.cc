@@ -66,6 +66,9 @@ struct Server::Parts {
   Status open_broker();
   Status open_http(std::vector<ListenAddress> addresses);
   void log_served(const Served& served) const;
+  // Without a share in it: completions of the broker keep this, and a broker must not be destroyed by one of them. It
+  // completes everything before it goes.
+  std::shared_ptr<Inspector> lent_inspector() const { return {std::shared_ptr<void>(), opened.inspector.get()}; }
 
   const ServerOptions options;
   const Log log;
@@ -96,7 +99,7 @@ Status Server::Parts::open_broker() {
   CallbackOptions rules = options.callbacks;
   rules.accepted_folder = place_in_store(options.url, "accepted_callbacks").value_or("");
   auto started = CallbackService::start(
-      std::move(rules), metered, opened.inspector,
+      std::move(rules), metered, lent_inspector(),
       {.on_delivery =
            [this](const DeliveryRecord& delivery) { metrics->callback_attempt(to_string(delivery.outcome)); },
        .on_problem = [this](std::string_view text) { log.warning(text); }});
@@ -106,14 +109,14 @@ Status Server::Parts::open_broker() {
 }
 
 Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
-  health = Health::make({.broker = opened.broker,
-                         .inspector = opened.inspector,
+  health = Health::make({.broker = callbacks->broker(),
+                         .inspector = lent_inspector(),
                          .metrics = metrics,
                          .version = options.version,
                          .durability = weaker_durability(options.url)});
   const CallbackOptions& rules = options.callbacks;
   api = std::make_unique<Api>(ApiOptions{
-      .broker = callbacks->broker().get(),
+      .broker = callbacks->broker(),
       .inspector = opened.inspector.get(),
       .callback_queue = callback_queue(rules),
       .find_callback_problem = [&rules](const Job& job) { return find_callback_problem(rules, job); },
@@ -188,6 +191,7 @@ bool Server::is_responsive(milliseconds patience) const { return parts_->http->i
 
 bool Server::stop() {
   const Clock::time_point end = Clock::now() + parts_->options.grace;
+  parts_->callbacks->begin_stop();
   parts_->health->set_draining();
   parts_->http->begin_drain();
   parts_->api->stop();

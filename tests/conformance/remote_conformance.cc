@@ -60,7 +60,7 @@ class RemoteSubject : public Subject {
     if (!engine) throw std::runtime_error("the engine does not open: " + engine.error().message);
     engine_ = std::move(*engine);
     server::ApiOptions options;
-    options.broker = engine_.get();
+    options.broker = std::shared_ptr<Broker>(std::shared_ptr<void>(), engine_.get());
     options.inspector = engine_.get();
     options.now = [this] { return now(); };
     api_ = std::make_unique<server::Api>(std::move(options));

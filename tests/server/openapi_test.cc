@@ -33,7 +33,7 @@ class OpenApi : public ApiBench {
     rules.policy = AddressPolicy::make("allow-list", {"127.0.0.1:*"}).value();
     callbacks_ =
         CallbackService::start(std::move(rules), unowned(store_->broker()), unowned(store_->inspector())).value();
-    api_ = std::make_unique<Api>(ApiOptions{.broker = callbacks_->broker().get(),
+    api_ = std::make_unique<Api>(ApiOptions{.broker = callbacks_->broker(),
                                             .inspector = &store_->inspector(),
                                             .callback_queue = "callbacks",
                                             .version = "1.2.3"});

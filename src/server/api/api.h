@@ -17,9 +17,10 @@ namespace bide::server {
 struct ApiState;
 
 struct ApiOptions {
-  // Both must outlive the Api, and every request that is under way. Without an inspector the routes that need one
-  // answer 501.
-  Broker* broker = nullptr;
+  // Kept by every request that is under way, and so by completions of the broker: it must not be the last owner of what
+  // they run on (see ServerBroker).
+  std::shared_ptr<Broker> broker = nullptr;
+  // Must outlive every request that is under way. Without one the routes that need it answer 501.
   Inspector* inspector = nullptr;
 
   // Where a job with a callback goes that names no queue. Empty: it is treated like any other.
@@ -36,7 +37,7 @@ class Api {
   explicit Api(ApiOptions options);
   ~Api();
 
-  // They keep what they need alive, but for the broker. Others under /v1 are given back as they are, after ours, and
+  // They keep what they need alive, but for the inspector. Others under /v1 are given back as they are, after ours, and
   // stand in the same OpenAPI document.
   Routes routes(Routes others = {}) const;
 

@@ -123,7 +123,7 @@ class ApiBench : public testing::Test {
   void open(ApiOptions options, std::uint64_t max_jobs = 1'000'000, std::uint64_t done_limit = 100'000) {
     close();
     store_ = std::make_unique<support::EmbeddedStore>(folder_.path() + "/data", max_jobs, done_limit);
-    options.broker = &store_->broker();
+    options.broker = std::shared_ptr<Broker>(std::shared_ptr<void>(), &store_->broker());
     options.inspector = &store_->inspector();
     options.version = "1.2.3";
     api_ = std::make_unique<Api>(std::move(options));

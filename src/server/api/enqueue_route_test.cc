@@ -290,7 +290,7 @@ class SlowBroker : public Broker {
 
 TEST_F(EnqueueRoute, AKeyThatIsUnderWayIsAConflict) {
   SlowBroker slow(store_->broker());
-  Api api({.broker = &slow, .inspector = &store_->inspector()});
+  Api api({.broker = std::shared_ptr<Broker>(std::shared_ptr<void>(), &slow), .inspector = &store_->inspector()});
   router_ = std::make_unique<Router>(api.routes());
   const Fields key = {{"idempotency-key", "k"}};
   const auto first = start(Method::kPost, "/v1/jobs", R"({"kind":"a"})", key);
@@ -307,7 +307,7 @@ TEST_F(EnqueueRoute, AKeyThatIsUnderWayIsAConflict) {
 
 TEST_F(EnqueueRoute, WhatTheBrokerRefusesIsToldAsWhatItIs) {
   SlowBroker broken(store_->broker());
-  Api api({.broker = &broken, .inspector = &store_->inspector()});
+  Api api({.broker = std::shared_ptr<Broker>(std::shared_ptr<void>(), &broken), .inspector = &store_->inspector()});
   router_ = std::make_unique<Router>(api.routes());
   struct Row {
     ErrorCode code;

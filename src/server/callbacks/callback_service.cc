@@ -6,7 +6,7 @@
 
 namespace bide::server {
 
-CallbackService::CallbackService(CallbackOptions options, std::shared_ptr<Broker> broker,
+CallbackService::CallbackService(CallbackOptions options, std::shared_ptr<ServerBroker> broker,
                                  std::shared_ptr<Inspector> inspector)
     : options_(std::move(options)),
       inspector_(std::move(inspector)),
@@ -19,12 +19,18 @@ Result<std::unique_ptr<CallbackService>> CallbackService::start(CallbackOptions 
   if (Status valid = validate(options); !valid) return valid.error();
   auto completing =
       std::make_shared<CompletingBroker>(std::move(broker), inspector, options.queues.front(), hooks.on_problem);
-  std::unique_ptr<CallbackService> service(
-      new CallbackService(std::move(options), std::move(completing), std::move(inspector)));
-  auto deliverer = Deliverer::start(service->options_, service->broker_, service->log_, std::move(hooks));
+  const auto leases = std::make_shared<SentLeases>();
+  std::unique_ptr<CallbackService> service(new CallbackService(
+      std::move(options), std::make_shared<ServerBroker>(std::move(completing), leases), std::move(inspector)));
+  auto deliverer = Deliverer::start(service->options_, service->broker_, leases, service->log_, std::move(hooks));
   if (!deliverer) return deliverer.error();
   service->deliverer_ = std::move(*deliverer);
   return service;
+}
+
+CallbackService::~CallbackService() {
+  if (deliverer_) deliverer_->stop(Milliseconds(0));
+  broker_->close();
 }
 
 Routes CallbackService::routes() const { return callback_routes(options_, deliverer_, log_, broker_, inspector_); }

@@ -4,6 +4,7 @@
 //   Routes all = api_routes((*callbacks)->broker(), ...);      // What is settled through this broker tells of its end.
 //   append(all, (*callbacks)->routes());
 //   ...
+//   (*callbacks)->begin_stop();                                // No delivery starts from now on.
 //   (*callbacks)->stop(grace);                                 // Before the broker goes, after the listener.
 
 #pragma once
@@ -19,6 +20,7 @@
 #include "server/callbacks/completing_broker.h"
 #include "server/callbacks/deliverer.h"
 #include "server/callbacks/delivery_log.h"
+#include "server/callbacks/server_broker.h"
 #include "server/http/route.h"
 #include "wire/problem.h"
 
@@ -31,18 +33,22 @@ class CallbackService {
                                                         std::shared_ptr<Inspector> inspector,
                                                         DelivererHooks hooks = {});
 
+  // Lets go of the broker: whoever still has broker() is answered kUnavailable.
+  ~CallbackService();
+
   // To be used by everybody in place of the one that was given.
-  const std::shared_ptr<Broker>& broker() const { return broker_; }
+  std::shared_ptr<Broker> broker() const { return broker_; }
   const CallbackOptions& options() const { return options_; }
   Routes routes() const;
+  void begin_stop() { deliverer_->begin_stop(); }
   void stop(Milliseconds grace) { deliverer_->stop(grace); }
 
  private:
-  CallbackService(CallbackOptions options, std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector);
+  CallbackService(CallbackOptions options, std::shared_ptr<ServerBroker> broker, std::shared_ptr<Inspector> inspector);
 
   const CallbackOptions options_;
   const std::shared_ptr<Inspector> inspector_;
-  const std::shared_ptr<Broker> broker_;
+  const std::shared_ptr<ServerBroker> broker_;
   const std::shared_ptr<DeliveryLog> log_;
   std::shared_ptr<Deliverer> deliverer_;
 };

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "bide/broker.h"
+#include "server/callbacks/sent_leases.h"
 #include "server/callbacks/callback_options.h"
 #include "server/callbacks/delivery_log.h"
 #include "server/callbacks/host_book.h"
@@ -48,11 +49,14 @@ class Deliverer {
   // kInvalidArgument: the options. Otherwise what the broker says to the subscription. With the policy off it takes
   // nothing.
   static Result<std::unique_ptr<Deliverer>> start(CallbackOptions options, std::shared_ptr<Broker> broker,
+                                                  std::shared_ptr<SentLeases> leases,
                                                   std::shared_ptr<DeliveryLog> log, DelivererHooks hooks = {});
   ~Deliverer();  // Stops without grace, unless stopped.
 
-  // Takes no more; what is not answered within `grace` is called off and given back. Leases of accepted deliveries stay
-  // out: their receivers may still settle them.
+  // From now on nothing is sent; what waits is given back. Answers to what was sent are still taken.
+  void begin_stop();
+  // begin_stop(), and what is not answered within `grace` is called off. What was not sent by then is given back. What was
+  // sent stays charged, and leased where leases last: its receiver may be at work. So do accepted deliveries.
   void stop(Milliseconds grace);
 
   // Answers on the deliverer's thread; not at all once it is stopped.

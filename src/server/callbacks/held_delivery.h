@@ -44,7 +44,6 @@ class HeldDelivery {
   bool lost = false;     // The outcome would be refused.
   bool refused = false;  // It was, as not valid: once is enough.
   bool kept = false;     // In the AcceptedBook.
-  bool adopted = false;  // By another process: not from our subscription.
 
   CallbackUrl url = {};
   http_client::HttpClient::Ticket ticket = 0;

@@ -7,6 +7,7 @@
 #include "core/duration.h"
 #include "core/quote.h"
 #include "core/retry_decision.h"
+#include "platform/fatal.h"
 #include "server/callbacks/delivery_request.h"
 #include "wire/job_json.h"
 
@@ -36,12 +37,14 @@ std::string result_type(const http_client::HttpAnswer& answer) {
 }  // namespace
 
 Deliverer::Post::Post(CallbackOptions options, WebhookSigner signer, std::shared_ptr<Broker> broker,
-                      std::shared_ptr<DeliveryLog> log, DelivererHooks hooks)
+                      std::shared_ptr<SentLeases> leases, std::shared_ptr<DeliveryLog> log, DelivererHooks hooks)
     : options_(std::move(options)),
       signer_(std::move(signer)),
       log_(std::move(log)),
       hooks_(std::move(hooks)),
-      book_(broker->capabilities().lasting_leases ? options_.accepted_folder : ""),
+      lasting_leases_(broker->capabilities().lasting_leases),
+      book_(lasting_leases_ ? options_.accepted_folder : ""),
+      leases_(std::move(leases)),
       broker_(std::move(broker)),
       hosts_(limits_of(options_), options_.hosts) {}
 
@@ -55,6 +58,13 @@ Status Deliverer::Post::start() {
     return policy.check_address(host, IpAddress{v6, address.bytes}, address.port);
   };
   client_ = std::make_unique<http_client::HttpClient>(std::move(client));
+  leases_->listen([weak = weak_from_this()](const LeaseRef& lease, const Status& status) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->inbox_.post([post = self.get(), key = Key(lease.id, lease.token), status] {
+      post->settled_by_receiver(key, status);
+    });
+  });
   inbox_.post([this] { adopt(); });
   thread_ = std::thread([this] { run(); });
   if (options_.policy.mode() == AddressPolicy::Mode::kOff) return {};
@@ -62,7 +72,7 @@ Status Deliverer::Post::start() {
   SubscribeOptions wanted;
   wanted.queues.clear();
   for (const std::string& queue : options_.queues) wanted.queues.push_back({queue, 1});
-  wanted.credit = credit_ = options_.concurrency;
+  wanted.credit = options_.concurrency;
   wanted.lease = options_.lease;
   wanted.worker = "callbacks";
   wanted.outlives_process = true;  // A receiver that answered 202 may settle after a restart.
@@ -73,25 +83,32 @@ Status Deliverer::Post::start() {
     self->inbox_.post([post = self.get(), shared] { post->take(std::move(*shared)); });
   });
   if (!subscribed) return subscribed.error();
-  inbox_.post([this, given = std::make_shared<std::unique_ptr<Subscription>>(std::move(*subscribed))] {
-    subscription_ = std::move(*given);
-  });
+  leases_->open(std::move(*subscribed), options_.concurrency);
   return {};
+}
+
+void Deliverer::Post::begin_stop() {
+  if (stopping_.exchange(true)) return;
+  inbox_.post([this] { give_back_waiting(); });
 }
 
 void Deliverer::Post::stop(Milliseconds grace) {
   if (!thread_.joinable()) return;
-  inbox_.post([this, until = steady_clock::now() + grace] { begin_stop(until); });
+  begin_stop();
+  inbox_.post([this, until = steady_clock::now() + grace] { finish_until(until); });
   thread_.join();
+  leases_->listen(nullptr);
+  leases_->close();
   inbox_.close();
   client_.reset();
-  subscription_.reset();
   broker_.reset();
 }
 
 void Deliverer::Post::status(std::function<void(DelivererStatus)> done) {
   inbox_.post([this, done = std::move(done)] {
-    DelivererStatus status{.sending = sending_, .accepted = accepted_, .hosts = hosts_.status(steady_clock::now())};
+    DelivererStatus status{.sending = count(HeldDelivery::State::kSending),
+                           .accepted = count(HeldDelivery::State::kAccepted),
+                           .hosts = hosts_.status(steady_clock::now())};
     for (const HostStatus& host : status.hosts) status.waiting += host.waiting;
     done(std::move(status));
   });
@@ -103,8 +120,8 @@ void Deliverer::Post::run() {
     for (const TaskInbox::Task& task : inbox_.take(next)) task();
     round();
     const Moment now = steady_clock::now();
-    if (stopping_ && is_finished(now)) return;
-    next = held_.empty() && !stopping_ ? Moment::max() : std::max(next_sweep_, now);
+    if (finishing_ && is_finished(now)) return;
+    next = held_.empty() && !finishing_ ? Moment::max() : std::max(next_sweep_, now);
   }
 }
 
@@ -113,21 +130,24 @@ void Deliverer::Post::round() {
   if (now >= next_sweep_) sweep(now);
   send_settlements();
   adjust_credit();
+  platform::require(counts_[0] + counts_[1] + counts_[2] + counts_[3] == held_.size(),
+                    "every delivery in hand is counted in one state");
+  platform::require(count(HeldDelivery::State::kSending) <= static_cast<std::size_t>(options_.concurrency),
+                    "no more deliveries are under way than allowed");
 }
 
-bool Deliverer::Post::is_finished(Moment now) const { return held_.size() == accepted_ || now >= give_up_at_; }
+bool Deliverer::Post::is_finished(Moment now) const {
+  return held_.size() == count(HeldDelivery::State::kAccepted) || now >= give_up_at_;
+}
 
 // What receivers accepted from the process before us. Some may be settled by now: then the first extension says so.
 void Deliverer::Post::adopt() {
   const Moment now = steady_clock::now();
   for (Lease& lease : book_.read()) {
     auto made = std::make_unique<HeldDelivery>(std::move(lease), now, std::min(options_.lease, kAdoptedTerm));
-    made->state = HeldDelivery::State::kAccepted;
-    made->kept = made->adopted = true;
+    made->kept = true;
     made->asked = {};
-    held_[made->key()] = std::move(made);
-    ++accepted_;
-    ++adopted_;
+    enter(hold(std::move(made)), HeldDelivery::State::kAccepted);
   }
 }
 
@@ -135,15 +155,14 @@ void Deliverer::Post::take(std::vector<Lease> leases) {
   const Moment now = steady_clock::now();
   std::vector<std::string> keys;
   for (Lease& lease : leases) {
-    auto made = std::make_unique<HeldDelivery>(std::move(lease), now, options_.lease);
-    HeldDelivery& held = *made;
-    held_[held.key()] = std::move(made);
+    HeldDelivery& held = hold(std::make_unique<HeldDelivery>(std::move(lease), now, options_.lease));
     sort_in(held);
     if (held.state == HeldDelivery::State::kWaiting) keys.push_back(held.url.host_key());
   }
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   for (const std::string& key : keys) pump(key, hosts_.at(key, now));
+  look_for_surplus();
 }
 
 // Into the line of its host, or away.
@@ -168,8 +187,8 @@ void Deliverer::Post::sort_in(HeldDelivery& held) {
 
 void Deliverer::Post::pump(const std::string& key, Host& host) {
   const Moment now = steady_clock::now();
-  while (!host.waiting.empty() && host.line.may_send(now) &&
-         sending_ < static_cast<std::size_t>(options_.concurrency)) {
+  while (!stopping_ && !host.waiting.empty() && host.line.may_send(now) &&
+         count(HeldDelivery::State::kSending) < static_cast<std::size_t>(options_.concurrency)) {
     HeldDelivery& held = *host.waiting.front();
     host.waiting.pop_front();
     send(held, host);
@@ -189,11 +208,11 @@ void Deliverer::Post::pump(const std::string& key, Host& host) {
 }
 
 void Deliverer::Post::send(HeldDelivery& held, Host& host) {
-  held.state = HeldDelivery::State::kSending;
+  enter(held, HeldDelivery::State::kSending);
+  leases_->sent(held.ref());
   held.sent = steady_clock::now();
   held.sent_at = wall_now();
   host.line.sent();
-  ++sending_;
   http_client::HttpRequest request = delivery_request(held.lease, held.url, signer_, options_, held.sent_at);
   const auto left = std::chrono::ceil<Milliseconds>(held.deadline - held.sent);
   request.answer_within = std::clamp(left, Milliseconds(1), request.answer_within);
@@ -211,7 +230,6 @@ void Deliverer::Post::take_answer(const Key& key, const http_client::HttpAnswer&
   Host& host = hosts_.at(host_key, now);
   host.line.answered(verdict.sign, held->sent, now, verdict.not_before);
   host.last_error = verdict.error;
-  --sending_;
   record(*held, answer, verdict);
   if (held->lost) {
     forget(key);
@@ -222,7 +240,12 @@ void Deliverer::Post::take_answer(const Key& key, const http_client::HttpAnswer&
   } else if (verdict.kind == Verdict::Kind::kDead) {
     settle(*held, Dead{DeadReason::kRejected, Fault::kFailed, verdict.error});
   } else if (verdict.kind == Verdict::Kind::kReturned) {
-    settle(*held, Returned{.after = {}, .note = "the server stopped before the receiver answered"});
+    settle(*held, Returned{.after = {}, .note = "the server stopped before it was sent"});
+  } else if (verdict.kind == Verdict::Kind::kUnanswered && lasting_leases_) {
+    // The receiver may be at work on it. The attempt stays charged, and the job comes again when the lease is over.
+    forget(key);
+  } else if (verdict.kind == Verdict::Kind::kUnanswered) {
+    settle(*held, failed(*held, Fault::kLost, verdict.error, {}));
   } else {
     const bool out_of_time = answer.failure == http_client::HttpFailure::kTimedOut && now >= held->deadline;
     settle(*held, failed(*held, out_of_time ? Fault::kTimedOut : Fault::kFailed, verdict.error, verdict.not_before));
@@ -248,9 +271,9 @@ void Deliverer::Post::record(const HeldDelivery& held, const http_client::HttpAn
 }
 
 void Deliverer::Post::accept(HeldDelivery& held) {
-  held.state = HeldDelivery::State::kAccepted;
+  enter(held, HeldDelivery::State::kAccepted);
+  leases_->accepted(held.ref());
   std::string().swap(held.lease.job.body);
-  ++accepted_;
   keep(held);
 }
 
@@ -265,9 +288,13 @@ void Deliverer::Post::keep(HeldDelivery& held) {
   }
 }
 
-void Deliverer::Post::leave_accepted(const HeldDelivery& held) {
-  --accepted_;
-  if (held.adopted) --adopted_;
+// Through the API. It gives no credit since before the broker heard of it.
+void Deliverer::Post::settled_by_receiver(const Key& key, const Status& status) {
+  HeldDelivery* const held = find(key);
+  if (held == nullptr) return;
+  const bool is_over =
+      status || status.error().code == ErrorCode::kLeaseLost || status.error().code == ErrorCode::kNotFound;
+  is_over ? lose(*held) : leases_->not_settled(held->ref());
 }
 
 Outcome Deliverer::Post::failed(const HeldDelivery& held, Fault fault, std::string error, Milliseconds not_before) {
@@ -286,10 +313,31 @@ HeldDelivery* Deliverer::Post::find(const Key& key) {
   return found == held_.end() ? nullptr : found->second.get();
 }
 
+HeldDelivery& Deliverer::Post::hold(std::unique_ptr<HeldDelivery> held) {
+  const auto [at, added] = held_.emplace(held->key(), std::move(held));
+  platform::require(added, "a lease is given once");
+  ++counts_[static_cast<std::size_t>(at->second->state)];
+  return *at->second;
+}
+
+void Deliverer::Post::enter(HeldDelivery& held, HeldDelivery::State state) {
+  std::size_t& before = counts_[static_cast<std::size_t>(held.state)];
+  platform::require(before > 0, "a delivery is counted where it is");
+  --before;
+  ++counts_[static_cast<std::size_t>(state)];
+  held.state = state;
+}
+
 void Deliverer::Post::forget(const Key& key) {
-  const HeldDelivery* const held = find(key);
-  if (held != nullptr && held->kept) book_.remove(held->ref());
-  held_.erase(key);
+  const auto found = held_.find(key);
+  if (found == held_.end()) return;
+  const HeldDelivery& held = *found->second;
+  if (held.kept) book_.remove(held.ref());
+  leases_->remove(held.ref());
+  std::size_t& before = counts_[static_cast<std::size_t>(held.state)];
+  platform::require(before > 0, "a delivery is counted where it is");
+  --before;
+  held_.erase(found);
 }
 
 }  // namespace bide::server

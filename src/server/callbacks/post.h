@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +15,7 @@
 #include "http_client/http_client.h"
 #include "platform/random.h"
 #include "server/callbacks/accepted_book.h"
+#include "server/callbacks/sent_leases.h"
 #include "server/callbacks/deliverer.h"
 #include "server/callbacks/held_delivery.h"
 #include "server/callbacks/task_inbox.h"
@@ -22,11 +25,12 @@ namespace bide::server {
 
 class Deliverer::Post : public std::enable_shared_from_this<Post> {
  public:
-  Post(CallbackOptions options, WebhookSigner signer, std::shared_ptr<Broker> broker, std::shared_ptr<DeliveryLog> log,
-       DelivererHooks hooks);
+  Post(CallbackOptions options, WebhookSigner signer, std::shared_ptr<Broker> broker,
+       std::shared_ptr<SentLeases> leases, std::shared_ptr<DeliveryLog> log, DelivererHooks hooks);
   ~Post();
 
   Status start();
+  void begin_stop();
   void stop(Milliseconds grace);
   void status(std::function<void(DelivererStatus)> done);
 
@@ -47,7 +51,7 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   void record(const HeldDelivery& held, const http_client::HttpAnswer& answer, const Verdict& verdict);
   void accept(HeldDelivery& held);
   void keep(HeldDelivery& held);
-  void leave_accepted(const HeldDelivery& held);
+  void settled_by_receiver(const Key& key, const Status& status);
   Outcome failed(const HeldDelivery& held, Fault fault, std::string error, Milliseconds not_before);
 
   void settle(HeldDelivery& held, Outcome outcome);
@@ -62,8 +66,13 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   void lose(HeldDelivery& held);
   void forget(const Key& key);
 
-  void begin_stop(Moment cancel_at);
+  void give_back_waiting();
+  void finish_until(Moment cancel_at);
   void adjust_credit();
+  void look_for_surplus();
+  HeldDelivery& hold(std::unique_ptr<HeldDelivery> held);
+  void enter(HeldDelivery& held, HeldDelivery::State state);
+  std::size_t count(HeldDelivery::State state) const { return counts_[static_cast<std::size_t>(state)]; }
   HeldDelivery* find(const Key& key);
   void report(const std::string& problem);
 
@@ -81,25 +90,24 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   const WebhookSigner signer_;
   const std::shared_ptr<DeliveryLog> log_;
   const DelivererHooks hooks_;
+  const bool lasting_leases_;
   const AcceptedBook book_;
+  const std::shared_ptr<SentLeases> leases_;
   std::shared_ptr<Broker> broker_;
   TaskInbox inbox_;
-  std::unique_ptr<Subscription> subscription_;
+  std::atomic<bool> stopping_ = false;  // Nothing is sent any more.
   std::unique_ptr<http_client::HttpClient> client_;
 
   // Of the thread.
   std::map<Key, std::unique_ptr<HeldDelivery>> held_;
   HostBook hosts_;
   platform::SystemRandom random_;
-  std::size_t sending_ = 0;
-  std::size_t accepted_ = 0;
-  std::size_t adopted_ = 0;  // Of the accepted.
-  int credit_ = 0;
+  std::array<std::size_t, 4> counts_ = {};  // Of those held, by state.
   std::vector<Key> unsent_;  // Settlements that the broker has not been given.
   bool reported_ = false;    // That the broker does not confirm,
   bool unkept_ = false;      // and that nothing can be kept.
   Moment next_sweep_ = {};
-  bool stopping_ = false;
+  bool finishing_ = false;
   Moment cancel_at_ = Moment::max();
   bool cancelled_ = false;
   Moment give_up_at_ = Moment::max();

@@ -23,8 +23,8 @@ constexpr Milliseconds kLastWords{5'000};    // For settlements after everything
 }  // namespace
 
 void Deliverer::Post::settle(HeldDelivery& held, Outcome outcome) {
-  if (held.state == State::kAccepted) leave_accepted(held);
-  held.state = State::kSettling;
+  enter(held, State::kSettling);
+  leases_->remove(held.ref());
   held.settlement = Settlement{.lease = held.ref(), .outcome = std::move(outcome)};
   held.settle_sent = false;
   held.settle_at = {};
@@ -135,6 +135,7 @@ void Deliverer::Post::extend(Moment now) {
 
 void Deliverer::Post::take_extensions(const std::vector<Key>& keys, Moment asked,
                                       const Result<std::vector<Extended>>& answers) {
+  leases_->set_ended_elsewhere(0);
   if (!answers) return;  // Asked again in a third of the lease; when that fails as well, the lease is over.
   for (std::size_t i = 0; i < keys.size() && i < answers->size(); ++i) {
     HeldDelivery* const held = find(keys[i]);
@@ -161,7 +162,6 @@ void Deliverer::Post::lose(HeldDelivery& held) {
       if (held.settle_sent) return;  // The answer to the settlement decides.
       break;
     case State::kAccepted:
-      leave_accepted(held);
       break;
     case State::kWaiting:
       std::erase(hosts_.at(held.url.host_key(), steady_clock::now()).waiting, &held);
@@ -171,25 +171,37 @@ void Deliverer::Post::lose(HeldDelivery& held) {
 }
 
 void Deliverer::Post::adjust_credit() {
-  if (!subscription_) return;
-  const bool has_enough = accepted_ >= static_cast<std::size_t>(options_.accepted);
-  const int wanted = static_cast<int>(accepted_ - adopted_) + (has_enough ? 0 : options_.concurrency);
-  if (wanted == credit_) return;
-  credit_ = wanted;
-  subscription_->set_credit(wanted);
+  const bool has_enough = count(State::kAccepted) >= static_cast<std::size_t>(options_.accepted);
+  leases_->set_room(has_enough ? 0 : options_.concurrency);
 }
 
-void Deliverer::Post::begin_stop(Moment cancel_at) {
-  subscription_.reset();
-  stopping_ = true;
-  cancel_at_ = std::min(cancel_at_, cancel_at);
-  give_up_at_ = cancel_at_ + kLastWords;
-  next_sweep_ = {};
+// More than there was room for: as many accepted ones were ended by another process, or by the broker itself. Which of
+// them is asked at the next sweep; until then they give no credit.
+void Deliverer::Post::look_for_surplus() {
+  const std::size_t in_hand = count(State::kWaiting) + count(State::kSending);
+  const auto room = static_cast<std::size_t>(options_.concurrency);
+  if (in_hand <= room || count(State::kAccepted) == 0) return;
+  leases_->set_ended_elsewhere(static_cast<int>(in_hand - room));
+  for (const auto& [key, held] : held_) {
+    if (held->state == State::kAccepted) held->asked = {};
+  }
+}
+
+void Deliverer::Post::give_back_waiting() {
   for (const auto& [key, held] : held_) {
     if (held->state != State::kWaiting) continue;
     std::erase(hosts_.at(held->url.host_key(), steady_clock::now()).waiting, held.get());
     settle(*held, Returned{.after = {}, .note = "the server is stopping"});
   }
+  send_settlements();
+  leases_->close();
+}
+
+void Deliverer::Post::finish_until(Moment cancel_at) {
+  finishing_ = true;
+  cancel_at_ = std::min(cancel_at_, cancel_at);
+  give_up_at_ = cancel_at_ + kLastWords;
+  next_sweep_ = {};
 }
 
 }  // namespace bide::server

@@ -27,7 +27,9 @@ Verdict judge_failure(const HttpAnswer& answer) {
     case HttpFailure::kInvalid: return {Verdict::Kind::kDead, HostSign::kNone, answer.error, {}};
     case HttpFailure::kAddressRefused: return {Verdict::Kind::kFailed, HostSign::kNone, answer.error, {}};
     case HttpFailure::kTooLarge: return {Verdict::Kind::kFailed, HostSign::kAnswers, answer.error, {}};
-    case HttpFailure::kCancelled: return {Verdict::Kind::kReturned, HostSign::kNone, answer.error, {}};
+    case HttpFailure::kCancelled:
+      if (!answer.sent) return {Verdict::Kind::kReturned, HostSign::kNone, answer.error, {}};
+      return {Verdict::Kind::kUnanswered, HostSign::kNone, "the server stopped before the receiver answered", {}};
     default: return {Verdict::Kind::kFailed, HostSign::kFailing, answer.error, {}};
   }
 }
@@ -62,6 +64,7 @@ std::string_view to_string(Verdict::Kind kind) {
     case Verdict::Kind::kDead: return "dead";
     case Verdict::Kind::kFailed: return "failed";
     case Verdict::Kind::kReturned: return "returned";
+    case Verdict::Kind::kUnanswered: return "unanswered";
   }
   return "failed";
 }

@@ -5,6 +5,7 @@
 //   410            dead
 //   429, 503       failed, and not again before Retry-After
 //   anything else  failed, redirects among them; again by the job's policy
+//   called off     returned when it was not sent; unanswered when the receiver may have it
 
 #pragma once
 
@@ -19,17 +20,17 @@
 namespace bide::server {
 
 struct Verdict {
-  enum class Kind : std::uint8_t { kDone, kAccepted, kDead, kFailed, kReturned };
+  enum class Kind : std::uint8_t { kDone, kAccepted, kDead, kFailed, kReturned, kUnanswered };
 
   Kind kind = Kind::kFailed;
   HostSign sign = HostSign::kNone;
-  std::string error = {};             // Of kDead, kFailed and kReturned: one line.
+  std::string error = {};             // Of all but kDone and kAccepted: one line.
   Milliseconds not_before{0};         // kFailed: what the receiver asked for, at most `longest`.
 };
 
 Verdict judge(const http_client::HttpAnswer& answer, Time now, Milliseconds longest);
 
-// Also the label of the metric: "done", "accepted", "dead", "failed", "returned".
+// Also the label of the metric: "done", "accepted", "dead", "failed", "returned", "unanswered".
 std::string_view to_string(Verdict::Kind kind);
 
 }  // namespace bide::server

@@ -1,0 +1,94 @@
+#include "server/callbacks/server_broker.h"
+
+#include <string>
+#include <utility>
+
+namespace bide::server {
+
+namespace {
+
+constexpr std::uint64_t kClosedBit = std::uint64_t{1} << 63;
+constexpr const char* kClosedText = "the server has stopped";
+
+Error closed() { return Error{ErrorCode::kUnavailable, kClosedText}; }
+
+// Of the settlements of what was sent, what became of each.
+void tell(const SentLeases& leases, const std::vector<LeaseRef>& sent, const std::vector<LeaseRef>& all,
+          const Result<std::vector<Status>>& statuses) {
+  std::size_t at = 0;  // They are in the order of the settlements.
+  for (const LeaseRef& lease : sent) {
+    while (all[at].id != lease.id || all[at].token != lease.token) ++at;
+    leases.settled(lease, !statuses               ? Status(statuses.error())
+                          : at < statuses->size() ? (*statuses)[at]
+                                                  : Status(closed()));
+    ++at;
+  }
+}
+
+}  // namespace
+
+class ServerBroker::Call {
+ public:
+  explicit Call(const ServerBroker& broker)
+      : calls_(broker.calls_), admitted_((calls_.fetch_add(1) & kClosedBit) == 0) {}
+  ~Call() {
+    if (calls_.fetch_sub(1) == kClosedBit + 1) calls_.notify_all();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  explicit operator bool() const { return admitted_; }
+
+ private:
+  std::atomic<std::uint64_t>& calls_;
+  const bool admitted_;
+};
+
+ServerBroker::ServerBroker(std::shared_ptr<Broker> broker, std::shared_ptr<SentLeases> leases)
+    : leases_(std::move(leases)), capabilities_(broker->capabilities()), broker_(std::move(broker)) {}
+
+void ServerBroker::close() {
+  calls_.fetch_or(kClosedBit);
+  for (std::uint64_t now = calls_; now != kClosedBit; now = calls_) calls_.wait(now);
+  broker_.reset();
+}
+
+void ServerBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
+  const Call call(*this);
+  if (!call) return done(closed());
+  broker_->enqueue(std::move(jobs), std::move(done));
+}
+
+Result<std::unique_ptr<Subscription>> ServerBroker::subscribe(SubscribeOptions options, LeaseSink sink) {
+  const Call call(*this);
+  if (!call) return closed();
+  return broker_->subscribe(std::move(options), std::move(sink));
+}
+
+void ServerBroker::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
+  const Call call(*this);
+  if (!call) return done(closed());
+  broker_->extend(std::move(leases), std::move(done));
+}
+
+void ServerBroker::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
+  const Call call(*this);
+  if (!call) return done(closed());
+  std::vector<LeaseRef> sent = leases_->settling(settlements);
+  if (sent.empty()) return broker_->settle(std::move(settlements), std::move(done));
+  std::vector<LeaseRef> all;
+  all.reserve(settlements.size());
+  for (const Settlement& settlement : settlements) all.push_back(settlement.lease);
+  broker_->settle(std::move(settlements), [leases = leases_, sent = std::move(sent), all = std::move(all),
+                                           done = std::move(done)](Result<std::vector<Status>> statuses) {
+    tell(*leases, sent, all, statuses);
+    done(std::move(statuses));
+  });
+}
+
+Pressure ServerBroker::pressure() const {
+  const Call call(*this);
+  if (!call) return {Pressure::Level::kBlocked, kClosedText, Milliseconds(1000)};
+  return broker_->pressure();
+}
+
+}  // namespace bide::server
