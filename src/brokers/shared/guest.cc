@@ -147,6 +147,7 @@ void Guest::run() {
     }
   }
   hang_up();
+  wait_for_held();
   end_calls();
 }
 
@@ -156,8 +157,11 @@ void Guest::hang_up() { const platform::LocalSocket gone = std::move(socket_); }
 void Guest::talk() {
   bool closing = false;
   bool waiting = false;
+  std::optional<Milliseconds> pause;
   {
     std::lock_guard lock(mutex_);
+    const std::int64_t now = now_ms();
+    expire_held(now);
     for (auto& [number, frame] : unsent_) {
       if (const auto call = calls_.find(number); call != calls_.end()) call->second.sent = true;
       if (!deaf_) outgoing_.add(std::move(frame));
@@ -167,9 +171,12 @@ void Guest::talk() {
     closing = closing_;
     waiting = !calls_.empty();
     if (closing && closing_since_ms_ == 0) {
-      closing_since_ms_ = now_ms();
+      closing_since_ms_ = now;
       if (!deaf_) outgoing_.add(make_frame(FrameType::kGoodbye, 0));
     }
+    if (held_check_ms_ != kNever) pause = Milliseconds(held_check_ms_ - now);
+    if (waiting) pause = std::min(pause.value_or(kSilenceTick), kSilenceTick);
+    if (closing) pause = std::min(pause.value_or(kTick), kTick);
   }
   if (!outgoing_.empty() && outgoing_.send_to(socket_) == Outgoing::Sent::kClosed) {
     // Not the end yet: its last answers may still be there to read.
@@ -177,9 +184,7 @@ void Guest::talk() {
     outgoing_.clear();
   }
   platform::Readiness waited[] = {{waker_.descriptor(), true, false}, {socket_.descriptor(), true, !outgoing_.empty()}};
-  platform::wait_ready(waited, closing   ? std::optional(kTick)
-                               : waiting ? std::optional(kSilenceTick)
-                                         : std::nullopt);
+  platform::wait_ready(waited, pause);
   if (waited[0].read) waker_.clear();
   {
     std::lock_guard lock(mutex_);
@@ -250,12 +255,15 @@ void Guest::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vect
     if (found != subscriptions_.end()) {
       // This process or the owner stood still while they were under way: they have run out, others may have them.
       const Milliseconds age(now_ms() - granted_ms + 1);  // Rather older than younger than the owner thinks.
-      if (age >= found->second.options.lease) return;
+      const SubscribeOptions& options = found->second.options;
+      if (age >= options.lease) return;
       sink = found->second.sink;
-      const bool outlives = found->second.options.outlives_process;
+      const std::int64_t lease_ms = options.lease.count();
       for (Lease& lease : leases) {
         lease.age = age;
-        held_[lease.token] = {lease.job.id, number, outlives, false};
+        Held& held = held_[lease.token];
+        held = {lease.job.id, number, options.outlives_process, lease_ms, 0, false};
+        renew(held, granted_ms);
       }
     }
   }
@@ -273,6 +281,7 @@ void Guest::lose_owner() {
     state_ = closing_ ? State::kClosed : State::kSeeking;
     unsent_.clear();
     const std::int64_t now = now_ms();
+    expire_held(now);
     for (auto at = calls_.begin(); at != calls_.end();) {
       Call& call = at->second;
       const bool unharmed = !call.sent || goodbye_ || is_repeatable(call.type) || call.type == FrameType::kSubscribe;
@@ -291,6 +300,7 @@ void Guest::lose_owner() {
       if (!held.carried && subscribed != subscriptions_.end()) ++subscribed->second.carried;
       held.carried = true;
     }
+    check_carried();
   }
   hang_up();
   outgoing_.clear();
@@ -320,6 +330,24 @@ void Guest::seek_owner() {
   }
 }
 
+// With a successor there is nothing left to do, but to see the leases of earlier owners end.
+void Guest::wait_for_held() {
+  while (true) {
+    std::optional<Milliseconds> pause;
+    {
+      std::lock_guard lock(mutex_);
+      if (state_ != State::kSucceeded || closing_) return;
+      const std::int64_t now = now_ms();
+      expire_held(now);
+      if (held_.empty()) return;
+      pause = Milliseconds(held_check_ms_ - now);
+    }
+    platform::Readiness waited{waker_.descriptor(), true, false};
+    platform::wait_ready({&waited, 1}, pause);
+    waker_.clear();
+  }
+}
+
 void Guest::join(Greeted greeted) {
   socket_ = std::move(greeted.socket);
   incoming_ = std::move(greeted.incoming);
@@ -328,7 +356,8 @@ void Guest::join(Greeted greeted) {
   pressure_ = {};
   state_ = State::kConnected;
   std::vector<LeaseRef> ours;
-  for (const auto& [token, held] : held_) {
+  for (auto& [token, held] : held_) {
+    renew(held, now_ms());  // Each new owner gives them all of their time again.
     if (!held.outlives_process) ours.push_back({held.id, token});
   }
   if (!ours.empty()) say(make_frame(FrameType::kHolding, 0, [&](Encoder& out) { put(out, ours); }));
@@ -354,6 +383,7 @@ void Guest::succeed(Successor successor) {
     std::lock_guard lock(mutex_);
     successor_ = successor;
     state_ = State::kSucceeded;
+    for (auto& [token, held] : held_) renew(held, now_ms());
     for (auto& [number, subscribed] : subscriptions_) {
       if (subscribed.ended) continue;
       SubscribeOptions options = subscribed.options;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -79,6 +80,8 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
                                          Completion<std::vector<Status>> done);
 
  private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
   class Handle;
   using Handler = std::function<void(Result<std::string_view>)>;  // Given the payload of the answer.
 
@@ -93,19 +96,23 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
     SubscribeOptions options;
     std::shared_ptr<const LeaseSink> sink;
     int credit = 0;
-    int carried = 0;           // Leases of earlier owners, not settled yet.
+    int carried = 0;           // Leases of earlier owners that are held still.
     bool established = false;  // An owner has accepted it.
     bool ended = false;
     std::unique_ptr<Subscription> inner;  // Of the successor.
 
     int rest() const { return credit > carried ? credit - carried : 0; }
   };
+  // A lease whose end has not been seen here. It ends without a word too, when its time is over.
   struct Held {
     JobId id;
     std::uint64_t subscription = 0;
     bool outlives_process = false;
-    bool carried = false;
+    std::int64_t lease_ms = 0;
+    std::int64_t deadline_ms = 0;
+    bool carried = false;  // Given by an earlier owner, and counted by its subscription.
   };
+  using HeldLeases = std::unordered_map<std::uint64_t, Held>;  // By token.
   enum class State { kConnected, kSeeking, kSucceeded, kClosed };
 
   Guest(Greeted greeted, FindOwner find_owner, Milliseconds patience);
@@ -127,6 +134,12 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void renew_credit(std::uint64_t number, Subscribed& subscribed);  // With the lock held.
   void unsubscribe(std::uint64_t number);
   void release(const std::vector<std::uint64_t>& tokens);
+  void renew(const std::vector<std::uint64_t>& tokens);
+  // With the lock held.
+  HeldLeases::iterator release(HeldLeases::iterator held);
+  void renew(Held& held, std::int64_t since_ms);
+  void expire_held(std::int64_t now);
+  void check_carried() const;
 
   // Of the guest's thread.
   void run();
@@ -138,6 +151,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void take_leases(std::uint64_t number, std::int64_t granted_ms, std::vector<Lease> leases);
   void lose_owner();
   void seek_owner();
+  void wait_for_held();
   void join(Greeted greeted);
   void succeed(Successor successor);
   void expire_calls(const std::string& why);
@@ -167,7 +181,8 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   std::size_t unanswered_bytes_ = 0;
   std::vector<std::pair<std::uint64_t, SharedFrame>> unsent_;  // By call; 0 for what has no answer.
   std::map<std::uint64_t, Subscribed> subscriptions_;
-  std::unordered_map<std::uint64_t, Held> held_;  // By token.
+  HeldLeases held_;
+  std::int64_t held_check_ms_ = kNever;  // None of them ends before.
   Capabilities capabilities_;
   Pressure pressure_;
   Successor successor_;

@@ -5,8 +5,18 @@
 
 #include "bide/wait.h"
 #include "brokers/shared/guest.h"
+#include "platform/clock.h"
+#include "platform/fatal.h"
 
 namespace bide::brokers::shared {
+
+namespace {
+
+constexpr std::int64_t kHeldCheckMs = 100;  // All of them are looked at, so not more often than that.
+
+std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
+
+}  // namespace
 
 // What a subscriber holds in its hands; it may outlive the store.
 class Guest::Handle : public Subscription {
@@ -86,6 +96,11 @@ void Guest::unsubscribe(std::uint64_t number) {
   }
   inner = std::move(found->second.inner);
   subscriptions_.erase(found);
+  // Not answered yet, as it was made by the guest's own thread: the next owner must not hear of it.
+  if (const auto call = calls_.find(number); call != calls_.end()) {
+    unanswered_bytes_ -= call->second.frame->size();
+    calls_.erase(call);
+  }
   lock.unlock();
 }
 
@@ -108,14 +123,54 @@ void Guest::renew_credit(std::uint64_t number, Subscribed& subscribed) {
 void Guest::release(const std::vector<std::uint64_t>& tokens) {
   std::lock_guard lock(mutex_);
   for (const std::uint64_t token : tokens) {
-    const auto found = held_.find(token);
-    if (found == held_.end()) continue;
-    const auto subscribed = subscriptions_.find(found->second.subscription);
-    if (found->second.carried && subscribed != subscriptions_.end()) {
-      --subscribed->second.carried;
-      renew_credit(subscribed->first, subscribed->second);
+    if (const auto found = held_.find(token); found != held_.end()) release(found);
+  }
+}
+
+Guest::HeldLeases::iterator Guest::release(HeldLeases::iterator held) {
+  const auto subscribed = subscriptions_.find(held->second.subscription);
+  if (held->second.carried && subscribed != subscriptions_.end()) {
+    platform::require(subscribed->second.carried > 0, "a subscription counts the leases that it carries");
+    --subscribed->second.carried;
+    renew_credit(subscribed->first, subscribed->second);
+  }
+  return held_.erase(held);
+}
+
+void Guest::renew(const std::vector<std::uint64_t>& tokens) {
+  const std::int64_t now = now_ms();
+  std::lock_guard lock(mutex_);
+  for (const std::uint64_t token : tokens) {
+    if (const auto found = held_.find(token); found != held_.end()) renew(found->second, now);
+  }
+}
+
+void Guest::renew(Held& held, std::int64_t since_ms) {
+  held.deadline_ms = since_ms + held.lease_ms;
+  held_check_ms_ = std::min(held_check_ms_, held.deadline_ms);
+}
+
+// The owner has given them to somebody else by now: whoever had them here does not speak of them any more.
+void Guest::expire_held(std::int64_t now) {
+  if (now < held_check_ms_) return;
+  std::int64_t earliest = kNever;
+  for (auto at = held_.begin(); at != held_.end();) {
+    if (now >= at->second.deadline_ms) {
+      at = release(at);
+    } else {
+      earliest = std::min(earliest, at->second.deadline_ms);
+      ++at;
     }
-    held_.erase(found);
+  }
+  held_check_ms_ = earliest == kNever ? kNever : std::max(earliest, now + kHeldCheckMs);
+  check_carried();
+}
+
+void Guest::check_carried() const {
+  std::map<std::uint64_t, int> carried;
+  for (const auto& [token, held] : held_) carried[held.subscription] += held.carried ? 1 : 0;
+  for (const auto& [number, subscribed] : subscriptions_) {
+    platform::require(subscribed.carried == carried[number], "a subscription counts the leases that it carries");
   }
 }
 
@@ -125,10 +180,12 @@ Completion<std::vector<Extended>> Guest::noting(const std::vector<LeaseRef>& lea
   for (const LeaseRef& lease : leases) tokens.push_back(lease.token);
   return [this, tokens = std::move(tokens), done = std::move(done)](Result<std::vector<Extended>> result) {
     std::vector<std::uint64_t> over;
+    std::vector<std::uint64_t> renewed;
     for (std::size_t i = 0; result && i < std::min(tokens.size(), result->size()); ++i) {
-      if ((*result)[i].lost) over.push_back(tokens[i]);
+      ((*result)[i].lost ? over : renewed).push_back(tokens[i]);
     }
-    if (!over.empty()) release(over);
+    release(over);
+    renew(renewed);
     done(std::move(result));
   };
 }

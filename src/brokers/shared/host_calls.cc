@@ -170,8 +170,8 @@ void Host::answer(Visitor& visitor, std::uint64_t number, const Answer& value) {
 void Host::deliver(std::uint64_t to, std::uint64_t subscription, bool outlives, std::int64_t granted_ms,
                    std::vector<Lease> leases) {
   const auto found = visitors_.find(to);
-  if (found == visitors_.end() || found->second->deaf) {
-    // Nobody has seen them, so nobody can have begun.
+  if (found == visitors_.end() || found->second->deaf || found->second->leases_ended) {
+    // Nobody has seen them, so nobody can have begun; one that is leaving has returned what it had.
     std::vector<LeaseRef> unseen;
     for (const Lease& lease : leases) unseen.push_back({lease.job.id, lease.token});
     end_leases(std::move(unseen), engine::WorkerEnd::kStopped, 0);

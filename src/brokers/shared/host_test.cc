@@ -89,10 +89,13 @@ class HostTest : public testing::Test {
   const std::string& directory() const { return directory_.path(); }
 
   std::shared_ptr<Guest> guest() {
+    FindOwner nobody = []() -> Result<std::variant<Greeted, Successor>> { return Error{ErrorCode::kBusy, "nobody"}; };
+    return guest(nobody, Milliseconds(0));
+  }
+  std::shared_ptr<Guest> guest(FindOwner find_owner, Milliseconds patience) {
     auto greeted = greet_owner(directory(), Milliseconds(5000));
     if (!greeted) throw std::runtime_error(greeted.error().message);
-    FindOwner nobody = []() -> Result<std::variant<Greeted, Successor>> { return Error{ErrorCode::kBusy, "nobody"}; };
-    return Guest::start(std::move(*greeted), nobody, Milliseconds(0));
+    return Guest::start(std::move(*greeted), std::move(find_owner), patience);
   }
 
   // Whatever else happened, the host serves.
@@ -288,6 +291,53 @@ TEST_F(HostTest, EndingASubscriptionInItsOwnSinkReturnsWhatIsStillUnderWay) {
     }
   }
   friendly->close();
+}
+
+TEST_F(HostTest, LeasesUnderWayToAGuestThatLeavesGoBackUncharged) {
+  enqueue_one(*engine_);
+  // How far the leases have come when it leaves is up to chance, so it is tried a few times.
+  for (int round = 0; round < 40; ++round) {
+    Stranger leaving(directory());
+    leaving.send(hello() + make_frame(FrameType::kSubscribe, 1, [](Encoder& out) {
+                   put(out, std::uint64_t{1}, SubscribeOptions{.credit = 1000});
+                 }));
+    while (queue_of(*engine_).workers == 0) {
+    }
+    engine_->enqueue(std::vector<Job>(20, job_for()), [](const Result<std::vector<Result<Enqueued>>>&) {});
+    leaving.send(make_frame(FrameType::kGoodbye, 0));
+    leaving.hear_to_the_end();
+  }
+  // Whatever was given out is back: nothing waits for the end of a lease.
+  Basket ours;
+  auto subscription = std::move(*engine_->subscribe({.credit = 10'000}, ours.sink()));
+  std::size_t seen = 0;
+  while (seen < 801) {
+    for (const Lease& lease : ours.take(1)) {
+      EXPECT_EQ(lease.attempt, 1u);
+      ++seen;
+    }
+  }
+}
+
+TEST_F(HostTest, ASubscriptionThatEndedBeforeItsFirstOwnerAnsweredIsNotMadeWithTheNext) {
+  std::shared_ptr<Guest> seeking;
+  std::atomic<bool> subscribed = false;
+  // Called on the guest's own thread, which does not wait for the answer.
+  const FindOwner find_owner = [&]() -> Result<std::variant<Greeted, Successor>> {
+    auto subscription = seeking->subscribe({}, [](const std::vector<Lease>&) {});
+    subscribed = subscription.has_value();
+    subscription = Error{ErrorCode::kNotFound, "ended"};
+    auto greeted = greet_owner(directory(), Milliseconds(1000));
+    if (!greeted) return greeted.error();
+    return std::variant<Greeted, Successor>(std::move(*greeted));
+  };
+  seeking = guest(find_owner, Milliseconds(30'000));
+  start({});
+  (void)queue_of(*seeking);  // In order: this comes after what was handed on.
+  EXPECT_TRUE(subscribed);
+  enqueue_one(*seeking);
+  EXPECT_EQ(queue_of(*engine_).workers, 0u);
+  seeking->close();
 }
 
 TEST_F(HostTest, ABatchThatIsTooLongForOneFrameGoesInSeveral) {

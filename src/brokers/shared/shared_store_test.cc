@@ -303,6 +303,45 @@ TEST(SharedStore, ALeaseAndItsSubscriptionSurviveTheDeathOfTheOwner) {
   EXPECT_EQ(find(*store, first)->state, JobState::kDone);
 }
 
+TEST(SharedStore, LeasesThatEndedWithoutAWordDoNotCountAgainstTheCreditOfTheNextOwner) {
+  const TemporaryDirectory directory;
+  Child owner(directory.path());
+  ASSERT_EQ(owner.ask("open"), "owner");
+  auto store = open(directory);
+  Basket basket;
+  auto subscription = std::move(store->subscribe({.credit = 1, .lease = Milliseconds(100)}, basket.sink()).value());
+  Job once = job_for();
+  once.retry = RetryPolicy::none();
+  const JobId first = enqueue_one(*store, once);
+  (void)basket.take_one();
+  // Nobody speaks of it again, and its time runs out.
+  ASSERT_EQ(wait<JobInfo>([&](auto done) { store->watch(first, std::move(done)); })->state, JobState::kDead);
+  owner.kill();
+  Job second = job_for();
+  second.id = id_number(2);
+  enqueue_surely(*store, second);
+  EXPECT_EQ(basket.take_one().job.id, second.id);
+}
+
+TEST(SharedStore, ALeaseOfAnEarlierOwnerGivesItsCreditBackWhenItsTimeIsOver) {
+  const TemporaryDirectory directory;
+  Child owner(directory.path());
+  ASSERT_EQ(owner.ask("open"), "owner");
+  auto store = open(directory);
+  Basket basket;
+  auto subscription = std::move(store->subscribe({.credit = 1, .lease = Milliseconds(1000)}, basket.sink()).value());
+  Job once = job_for();
+  once.retry = RetryPolicy::none();
+  enqueue_one(*store, once);
+  (void)basket.take_one();
+  owner.kill();
+  Job second = job_for();
+  second.id = id_number(2);
+  enqueue_surely(*store, second);
+  EXPECT_TRUE(store->is_owner());
+  EXPECT_EQ(basket.take_one().job.id, second.id) << "though nobody has spoken of the first again";
+}
+
 TEST(SharedStore, TheNextOwnerNoticesTheDeathOfAGuestItInherited) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
