@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,9 +19,12 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "bide/job.h"
+#include "cli/failure.h"
+#include "cli/program_guard.h"
 #include "core/quote.h"
 
 extern char** environ;
@@ -55,6 +59,7 @@ class Programs {
     if (ended != 0 || info.si_pid != child) return false;
     // What it has left running in the background would meet the next attempt.
     ::kill(-child, SIGKILL);
+    ProgramGuard::forget(child);
     ::waitpid(child, &status, 0);
     running_.erase(child);
     if (running_.empty()) none_left_.notify_all();
@@ -93,6 +98,7 @@ class End {
   void close() {
     if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
   }
+  int release() { return std::exchange(descriptor_, -1); }
   int get() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
 
@@ -105,10 +111,34 @@ struct Pipe {
   End write;
 };
 
+[[noreturn]] void fail_start(int reason) { throw std::system_error(reason, std::generic_category()); }
+
+// Not one of the numbers that a program has its standard streams under, should they be free here.
+End opened(int descriptor) {
+  if (descriptor < 0) fail_start(errno);
+  if (descriptor > STDERR_FILENO) return End(descriptor);
+  const End low(descriptor);
+  return opened(::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
 Pipe make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
-  return {End(ends[0]), End(ends[1])};
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail_start(errno);
+  End write(ends[1]);
+  End read = opened(ends[0]);
+  return {std::move(read), opened(write.release())};
+}
+
+// A file, not a pipe: should the worker die, its program must not take what it got so far for all of it.
+End file_of(const std::string& body) {
+  End file = opened(::memfd_create("bide-body", MFD_CLOEXEC));
+  for (std::size_t written = 0; written < body.size();) {
+    const auto got = ::write(file.get(), body.data() + written, body.size() - written);
+    if (got < 0 && errno != EINTR) fail_start(errno);
+    if (got > 0) written += static_cast<std::size_t>(got);
+  }
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
 }
 
 std::string variable_name(std::string_view header) {
@@ -152,11 +182,13 @@ void limit(int resource, std::uint64_t value) {
 }
 
 // Between fork and exec only what is safe in a signal handler.
-[[noreturn]] void become(const ExecOptions& options, char* const* arguments, char* const* variables, int in, int out,
-                         int error, int failure) {
+[[noreturn]] void become(const ExecOptions& options, char* const* arguments, char* const* variables, pid_t worker, int in,
+                         int out, int error, int failure) {
   ::setpgid(0, 0);
-  // Should the worker be killed, its program goes with it: the job will be run again elsewhere.
+  // Should the worker be killed, its program goes with it, and all that has started: the job will be run again elsewhere.
+  ProgramGuard::watch(::getpid());
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != worker) ::_exit(kExitNotStarted);  // It was killed before that.
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -172,24 +204,19 @@ void limit(int resource, std::uint64_t value) {
   ::_exit(kExitNotStarted);
 }
 
-// Feeds and reads one running program.
+// Reads what one running program says.
 class Conversation {
  public:
-  Conversation(pid_t child, const std::string& body, Pipe in, Pipe out, Pipe error, Context& context)
-      : child_(child),
-        body_(body),
-        in_(std::move(in.write)),
-        out_(std::move(out.read)),
-        error_(std::move(error.read)),
-        context_(context) {
-    for (const int descriptor : {in_.get(), out_.get(), error_.get()}) ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
+  Conversation(pid_t child, End out, End error, Context& context)
+      : child_(child), out_(std::move(out)), error_(std::move(error)), context_(context) {
+    for (const int descriptor : {out_.get(), error_.get()}) ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
   }
 
   // The status of waitpid, once the program has ended.
   int run() {
     for (;;) {
       stop_if_asked();
-      exchange();
+      listen();
       int status = 0;
       if (programs().reap(child_, status)) {
         read_result();
@@ -214,21 +241,11 @@ class Conversation {
     }
   }
 
-  void exchange() {
-    if (written_ == body_.size()) in_.close();
-    std::array<pollfd, 3> waiting = {pollfd{in_.get(), POLLOUT, 0}, pollfd{out_.get(), POLLIN, 0},
-                                     pollfd{error_.get(), POLLIN, 0}};
+  void listen() {
+    std::array<pollfd, 2> waiting = {pollfd{out_.get(), POLLIN, 0}, pollfd{error_.get(), POLLIN, 0}};
     ::poll(waiting.data(), waiting.size(), static_cast<int>(kLook.count()));
-    if (waiting[0].revents != 0) write();
-    if (waiting[1].revents != 0) read_result();
-    if (waiting[2].revents != 0) read_errors();
-  }
-
-  void write() {
-    const auto got = ::write(in_.get(), body_.data() + written_, body_.size() - written_);
-    if (got > 0) written_ += static_cast<std::size_t>(got);
-    // A program need not read its body.
-    if (got < 0 && errno != EAGAIN && errno != EINTR) in_.close();
+    if (waiting[0].revents != 0) read_result();
+    if (waiting[1].revents != 0) read_errors();
   }
 
   // What is too much for a result is counted, not kept.
@@ -258,10 +275,8 @@ class Conversation {
   }
 
   const pid_t child_;
-  const std::string& body_;
-  End in_, out_, error_;
+  End out_, error_;
   Context& context_;
-  std::size_t written_ = 0;
   std::string result_;
   std::uint64_t result_bytes_ = 0;
   std::string errors_;
@@ -290,7 +305,52 @@ int start_error(const End& failure) {
   return got == sizeof reason ? reason : 0;
 }
 
+// Throws std::system_error when it cannot be started.
+Conversation start(const ExecOptions& options, Context& context) {
+  const End body = file_of(context.job().body);
+  Pipe out = make_pipe(), error = make_pipe(), failure = make_pipe();
+  std::vector<std::string> command = options.command;
+  std::vector<std::string> variables = environment_of(context);
+  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> environment = pointers(variables);
+  const pid_t worker = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) fail_start(errno);
+  if (child == 0) {
+    become(options, arguments.data(), environment.data(), worker, body.get(), out.write.get(), error.write.get(),
+           failure.write.get());
+  }
+  // Both do it, so that it holds for whoever comes first.
+  ::setpgid(child, child);
+  programs().add(child);
+  out.write.close();
+  error.write.close();
+  failure.write.close();
+  if (const int reason = start_error(failure.read)) {
+    int ignored = 0;
+    while (!programs().reap(child, ignored)) ::poll(nullptr, 0, 1);
+    fail_start(reason);
+  }
+  return {child, std::move(out.read), std::move(error.read), context};
+}
+
+Outcome not_started(const ExecOptions& options, const Context& context, int reason) {
+  if (options.on_not_started) options.on_not_started(reason);
+  return Returned{.after = hold_time(context),
+                  .note = "the program " + core::quoted(options.command.front()) +
+                          " could not be started: " + ::strerrordesc_np(reason)};
+}
+
 }  // namespace
+
+void prepare_for_programs() {
+  // Inherited as ignored it would let nobody wait for a program's end.
+  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGPIPE, SIG_IGN);
+  if (const int reason = ProgramGuard::start()) {
+    throw Failure{kTryAgain, std::string("cannot start a process: ") + ::strerrordesc_np(reason)};
+  }
+}
 
 Milliseconds hold_time(const Context& context) {
   // Attempts that no fault was counted for were given back.
@@ -303,33 +363,13 @@ bool wait_for_programs() { return programs().wait_until_none(kUntilKill + std::c
 void kill_all_programs() { programs().kill_all(); }
 
 Outcome run_program(const ExecOptions& options, Context& context) {
-  Pipe in = make_pipe(), out = make_pipe(), error = make_pipe(), failure = make_pipe();
-  std::vector<std::string> command = options.command;
-  std::vector<std::string> variables = environment_of(context);
-  const std::vector<char*> arguments = pointers(command);
-  const std::vector<char*> environment = pointers(variables);
-  const pid_t child = ::fork();
-  if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
-  if (child == 0) {
-    become(options, arguments.data(), environment.data(), in.read.get(), out.write.get(), error.write.get(),
-           failure.write.get());
+  std::optional<Conversation> started;
+  try {
+    started.emplace(start(options, context));
+  } catch (const std::system_error& error) {
+    return not_started(options, context, error.code().value());
   }
-  // Both do it, so that it holds for whoever comes first.
-  ::setpgid(child, child);
-  programs().add(child);
-  in.read.close();
-  out.write.close();
-  error.write.close();
-  failure.write.close();
-  if (const int reason = start_error(failure.read)) {
-    int ignored = 0;
-    while (!programs().reap(child, ignored)) ::poll(nullptr, 0, 1);
-    if (options.on_not_started) options.on_not_started(reason);
-    return Returned{
-        .after = hold_time(context),
-        .note = "the program " + core::quoted(command.front()) + " could not be started: " + ::strerrordesc_np(reason)};
-  }
-  Conversation conversation(child, context.job().body, std::move(in), std::move(out), std::move(error), context);
+  Conversation& conversation = *started;
   const int status = conversation.run();
   std::string text = described(status, conversation.take_errors());
   if (conversation.stopped()) throw std::runtime_error("stopped before it had finished: " + text);

@@ -1,9 +1,10 @@
 // ExecHandler: a program as a handler. Body on stdin; id, kind, queue, attempt and headers in the environment; stdout is
 // the result, the end of stderr the error. Exit 0 is done, 65 dead, 75 and everything else a failed attempt. A program that
-// cannot be started is no attempt.
+// cannot be started, for whatever reason, is no attempt.
 //
 // The program runs in a process group of its own. When the attempt is to stop (time limit, lost lease, cancelled, the
-// worker ends) the whole group gets SIGTERM, and SIGKILL two seconds later.
+// worker ends) the whole group gets SIGTERM, and SIGKILL two seconds later. When the worker itself is killed the group
+// gets SIGKILL.
 
 #pragma once
 
@@ -24,6 +25,9 @@ struct ExecOptions {
   // Told when the program could not be started, with errno. The job is given back uncharged: it is not its fault.
   std::function<void(int error)> on_not_started = {};
 };
+
+// Once, before anything is opened and any thread is started: what programs need of the process.
+void prepare_for_programs();
 
 // Called from several threads at once. Throws std::runtime_error for a failed attempt.
 Outcome run_program(const ExecOptions& options, Context& context);

@@ -1,6 +1,5 @@
 // bide work: a worker whose handlers are programs.
 
-#include <signal.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -106,9 +105,8 @@ class Watcher {
 
 int work(const Invocation& call) {
   WorkPlan plan = work_plan(call);
+  prepare_for_programs();
   Client client = open_client(call, Missing::kCreate);
-  // A program that does not read its body must not end the worker.
-  ::signal(SIGPIPE, SIG_IGN);
 
   WorkLog log({.json = call.json(), .quiet = call.has("--quiet")});
   HeldJobs held;
@@ -174,8 +172,8 @@ std::vector<Command> work_commands() {
            "BIDE_CONTENT_TYPE and BIDE_HEADER_NAME for each header in its environment.\n\n"
            "Exit status 0: done, and stdout is the result. 65: dead. 75 and all others: the attempt failed, and the\n"
            "job's retry policy decides; the end of stderr is the error. The program and all it has started is\n"
-           "stopped at the job's time limit: SIGTERM, and SIGKILL two seconds later. A program that cannot be\n"
-           "started costs no attempt.\n\n"
+           "stopped at the job's time limit: SIGTERM, and SIGKILL two seconds later; it is killed when the worker is.\n"
+           "A program that cannot be started costs no attempt.\n\n"
            "Jobs of a queue go to any worker of that queue. With --kind, those of other kinds are given back\n"
            "uncharged, to be handed out again after 1s, 2s, 4s and so on up to 5m; where much of that is to be\n"
            "expected a queue for each kind is better.\n\n"

@@ -23,10 +23,10 @@ class CommandTest(unittest.TestCase):
         return subprocess.Popen([BIDE, *words], cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, **more)
 
-    def run_bide(self, *words, given=b"", environment=None):
+    def run_bide(self, *words, given=b"", environment=None, **more):
         """(exit code, stdout, stderr)"""
         result = subprocess.run([BIDE, *words], cwd=self.folder, env=self.environment() | (environment or {}),
-                                input=given, capture_output=True, timeout=120, check=False)
+                                input=given, capture_output=True, timeout=120, check=False, **more)
         return result.returncode, result.stdout.decode(), result.stderr.decode()
 
     def bide(self, *words, given=b""):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import time
 
@@ -54,6 +55,39 @@ class WorkTest(command.CommandTest):
         self.assertEqual(sorted(job["state"] for job in jobs)[0], "done")
         for job in jobs[:2]:
             self.assertEqual(sum(job["counts"].values()), 0)
+
+    def test_running_out_of_descriptors_costs_no_attempt(self):
+        """With every limit either nothing begins, or the job is given back, or it is done."""
+        outcomes = set()
+        for most in range(10, 32):
+            job_id = self.bide("enqueue", "k", "--retry", "none").strip()
+            code, _, err = self.run_bide("work", "--drain", "--concurrency", "1", "--shell", "exit 0",
+                                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+            job = self.bide_json("job", "show", job_id)
+            if code == 0:
+                self.assertEqual(job["state"], "done", err)
+            else:
+                self.assertEqual(sum(job["counts"].values()), 0, f"{most}: {code} {err}")
+                self.bide("job", "cancel", job_id)
+            outcomes.add("given back" if "no attempt was charged" in err else code)
+        self.assertLessEqual({0, "given back"}, outcomes)
+
+    def test_the_end_of_a_program_is_seen_though_its_signal_is_ignored(self):
+        job_id = self.bide("enqueue", "k").strip()
+        code, _, err = self.run_bide("work", "--drain", "--shell", "exit 0",
+                                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual((code, self.bide_json("job", "show", job_id)["state"]), (0, "done"), err)
+
+    def test_a_worker_without_standard_streams_gives_its_programs_theirs(self):
+        job_id = self.bide("enqueue", "k", "hello").strip()
+        self.run_bide("work", "--drain", "--shell", "cat; echo said >&2", preexec_fn=lambda: os.closerange(0, 3))
+        self.assertEqual(self.bide_json("job", "show", job_id)["result"], "hello")
+
+    def test_the_whole_body_is_there_before_the_program_starts(self):
+        """So that a program whose worker dies does not take a part of it for all."""
+        job_id = self.bide("enqueue", "k", "-", given=b"x" * 5_000_000).strip()
+        self.work("--shell", "kill -STOP $PPID; wc -c; kill -CONT $PPID")
+        self.assertEqual(self.bide_json("job", "show", job_id)["result"].strip(), "5000000")
 
     def test_a_result_that_is_too_large_is_told_as_what_became_of_the_job(self):
         self.bide("enqueue", "k", "--retry", "none")
@@ -155,6 +189,16 @@ class WorkTest(command.CommandTest):
     def test_a_killed_worker_takes_its_program_with_it(self):
         self.bide("enqueue", "k")
         worker = self.start("work", "--shell", "echo $$ > pid; touch started; exec sleep 1000")
+        deadline = time.monotonic() + 60
+        while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        worker.send_signal(signal.SIGKILL)
+        worker.communicate(timeout=60)
+        self.assert_ends()
+
+    def test_a_killed_worker_takes_all_that_its_program_has_started(self):
+        self.bide("enqueue", "k")
+        worker = self.start("work", "--shell", "sleep 1000 & echo $! > pid; touch started; wait")
         deadline = time.monotonic() + 60
         while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
             time.sleep(0.02)
