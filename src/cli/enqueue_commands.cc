@@ -21,6 +21,7 @@
 #include "cli/waiting.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "wire/job_json.h"
 
 namespace bide::cli {
 
@@ -101,6 +102,23 @@ void warn(const Job& job, Time moment, Warnings& warnings) {
   }
 }
 
+// Headers that only a server acts on. Through a server it checks them itself.
+void check_server_headers(const Invocation& call, const Job& job, Warnings& warnings) {
+  if (url_of(call).starts_with("http")) return;
+  if (!wire::header_of(job, wire::kCallbackHeader).empty()) {
+    if (!call.has("--queue")) {
+      fail_usage("--header: bide-callback is delivered by a bide server only; give its address as --url, or as --queue "
+                 "one that a server of this store delivers (callbacks, unless its configuration says otherwise)");
+    }
+    warnings.add("bide-callback: delivered only by a bide server of this store, if it delivers queue " +
+                 core::quoted(job.queue));
+  }
+  for (const std::string_view name : {wire::kOnDoneHeader, wire::kReplyQueueHeader}) {
+    if (wire::header_of(job, name).empty()) continue;
+    warnings.add(std::string(name) + ": obeyed only when the job's worker gets it from a bide server");
+  }
+}
+
 // A job with this id is there. That is what --id is for; but another job under the same id is a mistake.
 void warn_existed(const Client& client, const Job& given, Warnings& warnings) {
   const std::string begin = "a job with this id was there already, and nothing was written";
@@ -126,6 +144,7 @@ int enqueue(const Invocation& call) {
   check(job, moment);
   Warnings warnings(call.json());
   warn(job, moment, warnings);
+  check_server_headers(call, job, warnings);
   Client client = open_client(call, Missing::kCreate);
   const Enqueued enqueued = enqueue_one(client, job);
   if (enqueued.existed) warn_existed(client, job, warnings);

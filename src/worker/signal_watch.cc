@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <mutex>
@@ -14,8 +15,16 @@ namespace {
 constexpr std::array kSignals = {SIGTERM, SIGINT};
 constexpr std::size_t kWatches = 64;
 
-// Read by the signal handler, which may take no lock. A watch that finds no room is not told.
-std::array<std::atomic<sem_t*>, kWatches> watches;
+// What the signal handler uses, which may take no lock. It is never freed: a handler that began before a watch ended may
+// still post to its place afterwards. Whoever has the place by then looks at the count, and finds nothing new.
+struct Place {
+  Place() { sem_init(&arrived, 0, 0); }
+
+  std::atomic<bool> taken = false;
+  sem_t arrived;
+};
+std::array<Place, kWatches> places;  // A watch that finds none is not told.
+std::atomic<unsigned> signals = 0;   // Ever seen.
 
 std::mutex mutex;  // Guards everything below.
 int alive = 0;
@@ -23,8 +32,9 @@ std::array<struct sigaction, kSignals.size()> before;
 
 extern "C" void bide_worker_on_signal(int) {
   const int saved_errno = errno;
-  for (auto& watch : watches) {
-    if (sem_t* semaphore = watch.load(std::memory_order_acquire)) sem_post(semaphore);
+  signals.fetch_add(1);
+  for (Place& place : places) {
+    if (place.taken.load()) sem_post(&place.arrived);
   }
   errno = saved_errno;
 }
@@ -32,19 +42,17 @@ extern "C" void bide_worker_on_signal(int) {
 }  // namespace
 
 SignalWatch::SignalWatch(std::function<void(int count)> told) : told_(std::move(told)) {
-  sem_init(&arrived_, 0, 0);
-  for (auto& watch : watches) {
-    sem_t* none = nullptr;
-    if (watch.compare_exchange_strong(none, &arrived_)) break;
-  }
-  thread_ = std::thread([this] {
-    for (int count = 1;; ++count) {
-      while (sem_wait(&arrived_) != 0 && errno == EINTR) {
+  const auto free = std::find_if(places.begin(), places.end(), [](Place& place) { return !place.taken.exchange(true); });
+  if (free != places.end()) {
+    arrived_ = &free->arrived;
+    thread_ = std::thread([this, before_all = signals.load()] {
+      for (int count = 0; !ended_.load();) {
+        while (sem_wait(arrived_) != 0 && errno == EINTR) {
+        }
+        while (!ended_.load() && signals.load() - before_all > static_cast<unsigned>(count)) told_(++count);
       }
-      if (ended_.load()) return;
-      told_(count);
-    }
-  });
+    });
+  }
   std::lock_guard lock(mutex);
   if (alive++ > 0) return;
   struct sigaction action {};
@@ -61,14 +69,12 @@ SignalWatch::~SignalWatch() {
       for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
     }
   }
-  for (auto& watch : watches) {
-    sem_t* ours = &arrived_;
-    if (watch.compare_exchange_strong(ours, nullptr)) break;
-  }
+  if (arrived_ == nullptr) return;
   ended_.store(true);
-  sem_post(&arrived_);
+  sem_post(arrived_);
   thread_.join();
-  sem_destroy(&arrived_);
+  const auto place = std::find_if(places.begin(), places.end(), [&](Place& each) { return &each.arrived == arrived_; });
+  place->taken.store(false);
 }
 
 }  // namespace bide::worker

@@ -21,7 +21,7 @@ class SignalWatch {
 
  private:
   std::function<void(int)> told_;
-  sem_t arrived_;
+  sem_t* arrived_ = nullptr;  // Posted to by the signal handler; not ours to free.
   std::atomic<bool> ended_ = false;
   std::thread thread_;
 };

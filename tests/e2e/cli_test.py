@@ -59,6 +59,16 @@ class JobsTest(command.CommandTest):
         self.assertEqual(self.bide_json("job", "show", NO_SUCH_ID)["body"], "first")
         self.assertNotIn("another", self.run_bide("enqueue", "k", "first", "--id", NO_SUCH_ID)[2])
 
+    def test_a_callback_that_no_server_would_deliver_is_refused_or_warned_of(self):
+        header = ("--header", "bide-callback=https://example.org/hook")
+        self.assert_fails(64, "bide-callback is delivered by a bide server only", "enqueue", "k", *header)
+        answer = self.bide_json("enqueue", "k", *header, "--queue", "callbacks")
+        self.assertIn("if it delivers queue 'callbacks'", answer["warnings"][0])
+        self.assertEqual(self.bide_json("job", "show", answer["id"])["queue"], "callbacks")
+        for name in ("bide-on-done", "bide-reply-queue"):
+            self.assertIn(name, self.bide_json("enqueue", "k", "--header", f"{name}=x")["warnings"][0])
+        self.assertEqual(self.bide_json("enqueue", "k", "--header", "other=x")["warnings"], [])
+
     def test_a_job_is_rescheduled_and_cancelled(self):
         job_id = self.bide("enqueue", "k", "--delay", "1h").strip()
         self.bide("job", "reschedule", job_id, "--due", "2030-01-02T03:04:05Z")
