@@ -78,6 +78,9 @@ std::vector<Row> rows() {
       {"a name that is not ours", "GET /hello HTTP/1.1\r\nHost: evil.example.com\r\n\r\n", 403, "host_not_allowed", false},
       {"an unknown coding", post("/echo", "x", "Content-Encoding: br\r\n"), 415, "unsupported_media_type", false},
       {"an unknown expectation", post("/echo", "x", "Expect: a-pony\r\n"), 417, "expectation_failed", false},
+      {"a foreign host in the target", "GET http://evil.example.com/hello HTTP/1.1\r\nHost: localhost\r\n\r\n", 403,
+       "host_not_allowed", false},
+      {"an empty host", "GET /hello HTTP/1.1\r\nHost:\r\n\r\n", 400, "malformed_request"},
       {"gzip that is none", post("/echo", "hello", "Content-Encoding: gzip\r\n"), 400, "invalid_gzip"},
   };
 }

@@ -1,5 +1,9 @@
 // One connection's life: kept alive, pipelined, compressed, streamed, given up, drained.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <future>
@@ -177,6 +181,25 @@ TEST_F(Connection, TellsARouteThatItsClientIsGone) {
     held.reply.send({.status = 200});
   }
   expect_alive();
+}
+
+TEST_F(Connection, OfAClientThatHungUpIsNoFaultOfTheServer) {
+  start();
+  for (const bool slams : {false, true}) {
+    RawClient client(port_);
+    client.send(get("/later"));
+    Held held = wait_for_reply();
+    std::promise<void> gone;
+    held.reply.on_gone([&] { gone.set_value(); });
+    if (slams) {
+      client.slam();
+    } else {
+      client.close();
+    }
+    gone.get_future().wait();
+    // As a route does that has nobody to answer: the reply is destroyed.
+  }
+  EXPECT_EQ(wait_for_served(2), (std::vector<int>{kClientGone, kClientGone}));
 }
 
 TEST_F(Connection, StreamsUntilTheRouteEndsIt) {
@@ -362,6 +385,56 @@ TEST_F(Connection, ByAUnixSocketIsLikeAnyOther) {
   }
   server_.reset();
   EXPECT_THROW(RawClient{path}, std::runtime_error);
+}
+
+TEST_F(Connection, IsAcceptedOnEveryAddressAfterTheDescriptorsRanOut) {
+  HttpOptions options;
+  options.listen = {{.host = "127.0.0.1"}, {.host = "127.0.0.1"}};
+  start(std::move(options));
+  expect_alive();
+  rlimit before = {};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  std::vector<RawClient> clients;
+  std::vector<int> sockets;
+  std::vector<std::uint16_t> ports;
+  for (const ListenAddress& address : server_->addresses()) {
+    ports.push_back(address.port);
+    sockets.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  }
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const sockaddr_in address{.sin_family = AF_INET,
+                              .sin_port = htons(ports[i]),
+                              .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)},
+                              .sin_zero = {}};
+    EXPECT_EQ(::connect(sockets[i], reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  for (const std::uint16_t port : ports) wait_for_problem("on 127.0.0.1:" + std::to_string(port));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  for (const int socket : sockets) {
+    RawClient client{platform::Descriptor(socket)};
+    EXPECT_EQ(client.ask(get("/hello")).body, "hello");
+  }
+}
+
+TEST_F(Connection, MadeWhileTheServerStopsIsClosed) {
+  for (int round = 0; round < 100; ++round) {
+    start();
+    std::thread clients([this] {
+      std::vector<RawClient> open;
+      try {
+        for (int i = 0; i < 50; ++i) open.emplace_back(port_);
+      } catch (const std::runtime_error&) {
+        // Nobody listens any more.
+      }
+      for (RawClient& client : open) EXPECT_TRUE(client.is_closed_by_server());
+    });
+    if (round % 2 == 1) server_->begin_drain();
+    server_.reset();
+    clients.join();
+  }
 }
 
 TEST_F(Connection, NeedsAnAddressThatIsFree) {

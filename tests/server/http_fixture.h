@@ -47,6 +47,11 @@ class HttpFixture : public testing::Test {
       if (request.field("authorization") == "Bearer good") return Identity{.name = "admin", .scopes = 0xff};
       return wire::Problem{.status = 401, .code = "unauthorized", .detail = "a token is needed"};
     };
+    options.service.on_served = [this](const Served& served) {
+      const std::lock_guard lock(mutex_);
+      statuses_.push_back(served.status);
+      changed_.notify_all();
+    };
     options.service.on_problem = [this](std::string_view text) {
       const std::lock_guard lock(mutex_);
       problems_.emplace_back(text);
@@ -80,6 +85,14 @@ class HttpFixture : public testing::Test {
     return held;
   }
 
+  // Waits for the end of so many requests; the status of each.
+  std::vector<int> wait_for_served(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return statuses_.size() >= count; })) {
+      throw std::runtime_error("not so many requests were served");
+    }
+    return statuses_;
+  }
   // Waits until the server says something that holds this.
   std::string wait_for_problem(std::string_view text) {
     std::unique_lock lock(mutex_);
@@ -134,6 +147,7 @@ class HttpFixture : public testing::Test {
   std::condition_variable changed_;
   std::deque<Held> held_;
   std::vector<std::string> problems_;
+  std::vector<int> statuses_;
 
  protected:
   std::uint16_t port_ = 0;

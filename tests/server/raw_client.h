@@ -29,6 +29,7 @@ class RawClient {
   // On loopback; throws when nobody listens.
   explicit RawClient(std::uint16_t port);
   explicit RawClient(const std::string& unix_path);
+  explicit RawClient(platform::Descriptor connected) : socket_(std::move(connected)) {}
   // Speaks TLS, and trusts whatever it is shown.
   static RawClient with_tls(std::uint16_t port);
 

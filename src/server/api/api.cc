@@ -114,12 +114,15 @@ std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply)
 }
 
 bool is_json_request(const Request& request, Reply& reply) {
-  const std::string_view type = request.field("content-type");
-  const std::string_view essence = type.substr(0, type.find_first_of("; "));
-  if (essence.empty() || essence == "application/json" || essence.ends_with("+json")) return true;
+  constexpr std::string_view kSuffix = "+json";
+  const std::string_view type = request.media_type();
+  const std::string_view end = type.substr(type.size() - std::min(type.size(), kSuffix.size()));
+  if (is_same_text(type, "application/json") || is_same_text(end, kSuffix)) return true;
+  if (type.empty() && request.body.empty()) return true;
   refuse(reply, wire::make_problem("unsupported_media_type",
-                                   "the content type " + core::quoted(type) +
-                                       " is not understood here; send application/json (curl --json does)"));
+                                   (type.empty() ? "the body has no Content-Type"
+                                                 : "the content type " + core::quoted(type) + " is not understood here") +
+                                       "; send application/json (curl --json does, curl -d does not)"));
   return false;
 }
 

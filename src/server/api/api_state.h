@@ -99,7 +99,7 @@ bool has_inspector(const State& state, Reply& reply);
 bool knows_parameters(const Request& request, Reply& reply, std::initializer_list<std::string_view> known);
 // ?wait=30s; zero when it is not there. Nothing: refused.
 std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply);
-// JSON, or nothing said about it. 415 otherwise.
+// JSON, or no body. 415 otherwise.
 bool is_json_request(const Request& request, Reply& reply);
 
 // Each adds its routes.

@@ -150,6 +150,7 @@ class ApiBench : public testing::Test {
     }
     request.body = std::move(body);
     request.fields = std::move(fields);
+    if (!request.body.empty()) request.fields.try_emplace("content-type", "application/json");
     request.caller = {.name = caller_name_, .scopes = 15};
     auto caller = std::make_shared<Caller>();
     const Router::Match match = router_->find(method, request.path);

@@ -219,8 +219,7 @@ void enqueue(const State& state, Request request, Reply reply) {
   if (!knows_parameters(request, reply, {"atomic"})) return;
   const auto atomic = atomic_parameter(request, reply);
   if (!atomic) return;
-  const std::string_view type = request.field("content-type");
-  const bool lines = type.substr(0, type.find_first_of("; ")) == wire::kNdjsonContentType;
+  const bool lines = is_same_text(request.media_type(), wire::kNdjsonContentType);
   if (!lines && !is_json_request(request, reply)) return;
 
   const auto call = std::make_shared<Enqueuing>(state, std::move(request), std::move(reply));

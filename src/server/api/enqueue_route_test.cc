@@ -140,9 +140,15 @@ TEST_F(EnqueueRoute, BadRequestsAreToldWhatIsWrongAndStoreNothing) {
     EXPECT_TRUE(row.code != "invalid_json" || !field_of(response.body, "offset").empty());
   }
   expect_problem(post("/v1/jobs", "{}", {{"content-type", "application/x-www-form-urlencoded"}}), 415,
-                 "unsupported_media_type");
+                 "unsupported_media_type", "curl --json");
+  expect_problem(post("/v1/jobs", R"({"kind":"a"})", {{"content-type", ""}}), 415, "unsupported_media_type",
+                 "no Content-Type");
   expect_problem(post("/v1/jobs?atomc=1", R"({"kind":"a"})"), 400, "unknown_parameter", "did you mean 'atomic'?");
   EXPECT_EQ(jobs(), 0u);
+  for (const char* type : {"APPLICATION/JSON", "application/JSON; charset=utf-8", "application/cloudevents+JSON"}) {
+    EXPECT_EQ(post("/v1/jobs", R"({"kind":"a"})", {{"content-type", type}}).status, 201) << type;
+  }
+  EXPECT_EQ(post("/v1/jobs", "{\"kind\":\"a\"}\n", {{"content-type", "Application/X-NDJSON"}}).status, 200);
 }
 
 TEST_F(EnqueueRoute, AUniqueKeyThatIsHeldIsAConflict) {

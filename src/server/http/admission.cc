@@ -34,15 +34,15 @@ std::optional<Response> find_refusal(const Service& service, const Route& route,
   } else {
     request.caller = {.name = "local", .scopes = 0xff};
   }
-  if (const std::string_view expected = request.field("expect"); !expected.empty() && expected != "100-continue") {
+  if (const std::string_view expected = request.field("expect"); !expected.empty() && !is_same_text(expected, "100-continue")) {
     return to_response({.status = 417,
                         .code = "expectation_failed",
                         .detail = "Expect: " + core::quoted(expected) + " is not known, only 100-continue"});
   }
   const std::string_view coding = request.field("content-encoding");
-  if (coding == "identity") {
+  if (is_same_text(coding, "identity")) {
     request.fields.erase("content-encoding");
-  } else if (!coding.empty() && coding != "gzip" && coding != "x-gzip") {
+  } else if (!coding.empty() && !is_same_text(coding, "gzip") && !is_same_text(coding, "x-gzip")) {
     Response response = to_response({.status = 415,
                                      .code = "unsupported_media_type",
                                      .detail = "the Content-Encoding " + core::quoted(coding) + " is not gzip"});

@@ -69,11 +69,12 @@ TEST_F(AdmissionTest, AsksTheBrowserGuardExceptForWhatEverybodyMayRead) {
 
 TEST_F(AdmissionTest, KnowsOneExpectation) {
   EXPECT_FALSE(judge(Method::kPost, "/jobs", {{"expect", "100-continue"}}).refusal);
+  EXPECT_FALSE(judge(Method::kPost, "/jobs", {{"expect", "100-Continue"}}).refusal);
   EXPECT_EQ(judge(Method::kPost, "/jobs", {{"expect", "miracles"}}).refusal->status, 417);
 }
 
 TEST_F(AdmissionTest, KnowsOneCodingAndNone) {
-  for (const char* known : {"gzip", "x-gzip"}) {
+  for (const char* known : {"gzip", "x-gzip", "GZIP"}) {
     EXPECT_FALSE(judge(Method::kPost, "/jobs", {{"content-encoding", known}}).refusal) << known;
     EXPECT_EQ(request_.field("content-encoding"), known);
   }

@@ -6,6 +6,8 @@
 #include <array>
 #include <new>
 
+#include "server/http/request.h"
+
 namespace bide::server {
 
 namespace {
@@ -24,8 +26,8 @@ std::string_view trimmed(std::string_view text) {
 
 // "q=0", "q=0.000"; whatever else it says is more than nothing.
 bool is_never(std::string_view parameters) {
-  const std::size_t q = parameters.find("q=");
-  if (q == std::string_view::npos) return false;
+  const std::size_t q = parameters.find_first_of("qQ");
+  if (q == std::string_view::npos || !parameters.substr(q + 1).starts_with('=')) return false;
   const std::string_view value = trimmed(parameters.substr(q + 2));
   return value.starts_with('0') && value.find_first_not_of("0.") == std::string_view::npos;
 }
@@ -93,7 +95,7 @@ bool accepts_gzip(std::string_view accept_encoding) {
     rest.remove_prefix(std::min(comma + 1, rest.size()));
     const std::size_t semicolon = std::min(item.find(';'), item.size());
     const std::string_view name = trimmed(item.substr(0, semicolon));
-    if (name == "gzip" || name == "*") return !is_never(item.substr(semicolon));
+    if (is_same_text(name, "gzip") || name == "*") return !is_never(item.substr(semicolon));
   }
   return false;
 }

@@ -51,6 +51,8 @@ TEST(ContentCoding, SaysWhenItIsNotGzip) {
 
 TEST(ContentCoding, IsUsedForThoseWhoAcceptIt) {
   EXPECT_TRUE(accepts_gzip("gzip"));
+  EXPECT_TRUE(accepts_gzip("GZIP"));
+  EXPECT_FALSE(accepts_gzip("GZIP;Q=0"));
   EXPECT_TRUE(accepts_gzip("br, gzip;q=0.5"));
   EXPECT_TRUE(accepts_gzip("deflate , *"));
   EXPECT_FALSE(accepts_gzip(""));

@@ -58,6 +58,16 @@ void Exchange::on_gone(std::function<void()> gone) {
   gone();
 }
 
+void Exchange::give_up() {
+  bool is_gone = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_gone = is_gone_;
+  }
+  if (is_gone) return send({.status = kClientGone});
+  ReplyTarget::give_up();
+}
+
 bool Exchange::write(std::string bytes) {
   std::unique_lock lock(mutex_);
   if (is_gone_ || overflowed_) return false;

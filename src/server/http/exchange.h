@@ -22,6 +22,8 @@ class Exchange : public ReplyTarget, public std::enable_shared_from_this<Exchang
   void send(Response response) override;
   std::shared_ptr<Stream> stream(Response head) override;
   void on_gone(std::function<void()> gone) override;
+  // After on_gone() that is what a route should do: then the answer is kClientGone.
+  void give_up() override;
 
   // For the connection.
   struct Answer {

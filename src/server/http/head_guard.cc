@@ -99,12 +99,6 @@ struct Framing {
   bool is_chunked = false;
 };
 
-bool is_host(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~:[]%").find(c) != std::string_view::npos;
-  });
-}
-
 std::optional<Problem> check_field(std::string_view line, Framing& framing, bool is_http_1_0) {
   if (is_blank(line.front())) return malformed("a field that goes on in the next line (folding) is not accepted");
   const std::size_t colon = line.find(':');
@@ -136,12 +130,18 @@ std::optional<Problem> check_field(std::string_view line, Framing& framing, bool
   } else if (name == "transfer-encoding") {
     framing.is_chunked = true;
     if (is_http_1_0) return ambiguous("Transfer-Encoding does not exist in HTTP/1.0");
-    if (value != "chunked") return ambiguous("the Transfer-Encoding " + core::quoted(value) + " is not 'chunked'");
+    if (lower(value) != "chunked") return ambiguous("the Transfer-Encoding " + core::quoted(value) + " is not 'chunked'");
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+bool is_host(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~:[]%").find(c) != std::string_view::npos;
+  });
+}
 
 std::optional<Problem> check_head(std::string_view head, const HttpLimits& limits) {
   if (auto problem = check_head_so_far(head, 0, limits)) return problem;

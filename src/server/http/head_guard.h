@@ -18,6 +18,9 @@ namespace bide::server {
 // `head` ends with its empty line. Nothing: it is well formed, and its framing is certain.
 std::optional<wire::Problem> check_head(std::string_view head, const HttpLimits& limits);
 
+// NAME or NAME:PORT, as far as its characters go; not empty.
+bool is_host(std::string_view text);
+
 // The same for a head whose end has not come yet: is it too long already, or not HTTP at all? The bytes before `seen`
 // have been looked at before.
 std::optional<wire::Problem> check_head_so_far(std::string_view bytes, std::size_t seen, const HttpLimits& limits);

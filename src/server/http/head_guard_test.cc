@@ -22,7 +22,15 @@ TEST(HeadGuard, LetsOrdinaryRequestsThrough) {
   EXPECT_EQ(status_of("GET /a?b=c HTTP/1.1\r\nhost: [::1]:7070\r\nAccept: */*\r\nX: \t a b \r\n\r\n"), 0);
   EXPECT_EQ(status_of(with_fields("Content-Length: 12\r\n")), 0);
   EXPECT_EQ(status_of(with_fields("Transfer-Encoding: chunked\r\n")), 0);
+  EXPECT_EQ(status_of(with_fields("Transfer-Encoding: CHUNKED\r\n")), 0);
   EXPECT_EQ(status_of(with_fields("Accept: a\r\nAccept: b\r\n")), 0);
+}
+
+TEST(HeadGuard, WantsTheNameOfAHost) {
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost:\r\n\r\n"), 400);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: \t \r\n\r\n"), 400);
+  EXPECT_EQ(status_of("GET / HTTP/1.0\r\nHost: \r\n\r\n"), 400);
 }
 
 TEST(HeadGuard, RefusesFramingThatCanBeReadInTwoWays) {
@@ -36,7 +44,8 @@ TEST(HeadGuard, RefusesFramingThatCanBeReadInTwoWays) {
            "Transfer-Encoding: gzip, chunked\r\n",
            "Transfer-Encoding: chunked, identity\r\n",
            "Transfer-Encoding: xchunked\r\n",
-           "Transfer-Encoding: Chunked\r\n",
+           "Transfer-Encoding: chunkedd\r\n",
+           "Host:\r\n",
            "Transfer-Encoding: \"chunked\"\r\n",
            "Transfer-Encoding:\r\n",
            "Transfer-Encoding : chunked\r\n",

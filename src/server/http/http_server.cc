@@ -14,7 +14,6 @@
 #include <boost/asio/strand.hpp>
 #include <deque>
 #include <future>
-#include <future>
 #include <thread>
 #include <utility>
 
@@ -67,6 +66,16 @@ std::string peer_name(const tcp::endpoint& endpoint) {
 }
 std::string peer_name(const Local::endpoint&) { return "unix"; }
 
+std::string local_name(const tcp::acceptor& acceptor) {
+  error_code ignored;
+  const tcp::endpoint endpoint = acceptor.local_endpoint(ignored);
+  return to_string(ListenAddress{.host = endpoint.address().to_string(), .port = endpoint.port()});
+}
+std::string local_name(const Local::acceptor& acceptor) {
+  error_code ignored;
+  return to_string(ListenAddress{.path = acceptor.local_endpoint(ignored).path()});
+}
+
 void prepare(tcp::socket& socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
@@ -84,8 +93,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
         io_(std::max(1, options.threads)),
         work_(asio::make_work_guard(io_)),
         house_(asio::make_strand(io_)),
-        timer_(house_),
-        pause_(house_) {
+        timer_(house_) {
     const HttpLimits& limits = service_.limits;
     const milliseconds shortest = std::min({limits.idle_timeout, limits.head_timeout, limits.transfer_timeout, certificate_look_});
     tick_ = std::clamp(shortest / 4, milliseconds(10), milliseconds(1'000));
@@ -110,20 +118,23 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     for (int i = 0; i < std::max(1, threads); ++i) threads_.emplace_back([this] { work(); });
   }
 
+  // The acceptors are closed before the connections are listed, on the strand that also adds them: none is missed.
   void begin_drain() {
     service_.draining = true;
-    asio::post(house_, [self = shared_from_this()] { self->close_acceptors(); });
-    for (const auto& session : service_.connections.all()) session->drain();
+    asio::post(house_, [this, self = shared_from_this()] {
+      close_acceptors();
+      for (const auto& session : service_.connections.all()) session->drain();
+    });
   }
 
   void stop() {
     if (std::exchange(stopped_, true)) return;
-    begin_drain();
-    for (const auto& session : service_.connections.all()) session->abort();
+    service_.draining = true;
     asio::post(house_, [this] {
+      close_acceptors();
+      for (const auto& session : service_.connections.all()) session->abort();
       stopping_ = true;
       timer_.cancel();
-      pause_.cancel();
     });
     work_.reset();
     // Without work left each thread comes to its end; every connection was closed by then.
@@ -214,10 +225,11 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       if (error == asio::error::operation_aborted || !acceptor.is_open()) return;
       if (error == asio::error::no_descriptors || error == asio::error::no_memory ||
           error == asio::error::no_buffer_space) {
-        complain("no connection can be accepted: " + error.message());
-        pause_.expires_after(kAcceptPause);
-        pause_.async_wait([this, self, &acceptor, tls](error_code stopped) {
-          if (!stopped && acceptor.is_open()) accept(acceptor, tls);
+        complain("no connection can be accepted on " + local_name(acceptor) + ": " + error.message());
+        // One for each acceptor: they can be out of descriptors at the same time.
+        const auto pause = std::make_shared<asio::steady_timer>(house_, kAcceptPause);
+        pause->async_wait([this, self, &acceptor, tls, pause](error_code) {
+          if (acceptor.is_open()) accept(acceptor, tls);
         });
         return;
       }
@@ -306,7 +318,6 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   asio::strand<asio::io_context::executor_type> house_;  // For everything below, except the threads.
   asio::steady_timer timer_;
-  asio::steady_timer pause_;
   bool stopping_ = false;
   std::chrono::steady_clock::time_point certificate_seen_ = std::chrono::steady_clock::now();
   std::deque<tcp::acceptor> tcp_acceptors_;

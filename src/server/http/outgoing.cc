@@ -49,6 +49,13 @@ void Outgoing::begin(Response response, const AnswerForm& form) {
   written_ = 0;
 }
 
+void Outgoing::begin_continue() {
+  text_ = "HTTP/1.1 100 Continue\r\n\r\n";
+  body_.clear();
+  at_ = 0;
+  written_ = 0;
+}
+
 void Outgoing::begin_stream(const Response& head, const AnswerForm& form) {
   text_ = head_text(head, {.is_http_1_0 = form.is_http_1_0, .keep_alive = form.keep_alive, .chunked = true});
   body_.clear();

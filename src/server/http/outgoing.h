@@ -26,6 +26,9 @@ class Outgoing {
   // Compressed, where that is worth it and the client takes it.
   void begin(Response response, const AnswerForm& form);
 
+  // The interim answer 100, before the one to the request.
+  void begin_continue();
+
   void begin_stream(const Response& head, const AnswerForm& form);
   // To a stream. After the last there must be no more.
   void add(std::string bytes, bool is_last);

@@ -1,6 +1,8 @@
 #include "server/http/request.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace bide::server {
 
@@ -11,6 +13,17 @@ constexpr std::array<std::string_view, 8> kNames = {"GET", "HEAD", "POST", "PUT"
 }  // namespace
 
 std::string_view to_string(Method method) { return kNames[static_cast<std::size_t>(method)]; }
+
+bool is_same_text(std::string_view one, std::string_view other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  });
+}
+
+std::string_view Request::media_type() const {
+  const std::string_view type = field("content-type");
+  return type.substr(0, type.find_first_of("; \t"));
+}
 
 std::string_view Request::field(std::string_view lower_case_name) const {
   const auto found = fields.find(std::string(lower_case_name));

@@ -15,6 +15,9 @@ enum class Method : std::uint8_t { kGet, kHead, kPost, kPut, kPatch, kDelete, kO
 
 std::string_view to_string(Method method);
 
+// Without regard to case, as most of what fields hold is to be compared.
+bool is_same_text(std::string_view one, std::string_view other);
+
 struct Request {
   Method method = Method::kGet;
   std::string path = {};                            // Without the query; the parts of `captured` are percent-decoded.
@@ -26,6 +29,7 @@ struct Request {
   Identity caller = {};
 
   std::string_view field(std::string_view lower_case_name) const;  // Empty when it is not there.
+  std::string_view media_type() const;  // Of Content-Type, without its parameters; case does not count.
 };
 
 }  // namespace bide::server

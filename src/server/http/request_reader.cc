@@ -249,6 +249,9 @@ RequestReader::Step RequestReader::begin(std::string_view& bytes) {
   if (auto* problem = std::get_if<Problem>(&target)) return refuse(std::move(*problem));
   request_.path = std::move(std::get<Target>(target).path);
   request_.query = std::move(std::get<Target>(target).query);
+  if (std::string& authority = std::get<Target>(target).authority; !authority.empty()) {
+    request_.fields["host"] = std::move(authority);
+  }
   is_http_1_0_ = parser.version() == 10;
   keep_alive_ = parser.keep_alive();
   content_length_.reset();
@@ -264,7 +267,7 @@ RequestReader::Step RequestReader::read_body(std::string_view& bytes) {
 }
 
 bool RequestReader::wants_continue() const {
-  return !is_http_1_0_ && has_body_ && rest_.empty() && request_.field("expect") == "100-continue";
+  return !is_http_1_0_ && has_body_ && rest_.empty() && is_same_text(request_.field("expect"), "100-continue");
 }
 
 void RequestReader::accept_body(std::uint64_t most, bool gzip) { body_->accept(most, gzip); }

@@ -143,6 +143,19 @@ TEST(RequestReader, KnowsWhoWaitsForLeaveToSendABody) {
   EXPECT_TRUE(reader.wants_continue());
 }
 
+TEST(RequestReader, TakesTheHostOfAnAbsoluteTargetForTheOneThatCounts) {
+  const Outcome outcome = read("GET http://evil.example.com/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000);
+  ASSERT_EQ(outcome.requests.size(), 1u);
+  EXPECT_EQ(outcome.requests[0].path, "/jobs");
+  EXPECT_EQ(outcome.requests[0].field("host"), "evil.example.com");
+}
+
+TEST(RequestReader, DoesNotMindTheCaseOfACoding) {
+  const Outcome outcome = read("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: CHUNKED\r\n\r\n5\r\nhello\r\n0\r\n\r\n", 7);
+  ASSERT_EQ(outcome.requests.size(), 1u) << outcome.problem.detail;
+  EXPECT_EQ(outcome.requests[0].body, "hello");
+}
+
 TEST(RequestReader, HoldsNothingOnceTheRequestIsTaken) {
   const HttpLimits limits;
   RequestReader reader(limits);

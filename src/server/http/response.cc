@@ -4,11 +4,14 @@
 
 namespace bide::server {
 
+void ReplyTarget::give_up() {
+  send(to_response({.status = 500,
+                    .code = "internal",
+                    .detail = "the request was given up without an answer; it may have been carried out"}));
+}
+
 Reply::~Reply() {
-  if (!target_) return;
-  target_->send(to_response({.status = 500,
-                             .code = "internal",
-                             .detail = "the request was given up without an answer; it may have been carried out"}));
+  if (target_) target_->give_up();
 }
 
 void Reply::send(Response response) {

@@ -10,6 +10,10 @@
 
 namespace bide::server {
 
+// Never on the wire: the client went away before it had its answer. Counted and logged under this status, as by other
+// servers.
+inline constexpr int kClientGone = 499;
+
 struct Response {
   int status = 200;
   std::string content_type = {};  // Empty: there is no body.
@@ -33,6 +37,8 @@ class ReplyTarget {
   virtual std::shared_ptr<Stream> stream(Response head) = 0;
   // Called at most once, on any thread, when the client goes away before it has its answer.
   virtual void on_gone(std::function<void()> gone) = 0;
+  // The reply was destroyed without an answer: 500.
+  virtual void give_up();
 };
 
 // Destroyed without an answer, it answers 500: no client waits for ever.

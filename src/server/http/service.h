@@ -28,7 +28,7 @@ using Admit = std::function<std::variant<Identity, wire::Problem>(const Request&
 struct Served {
   Method method = Method::kGet;
   std::string_view pattern = {};  // Of the route; empty: there was none.
-  int status = 0;
+  int status = 0;                 // kClientGone: it was not there any more to have its answer.
   std::chrono::nanoseconds duration{0};  // From its last byte to the last byte of the answer, as far as the socket knows.
   std::string_view peer = {};
 };

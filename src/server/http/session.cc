@@ -82,7 +82,7 @@ void Session::on_deadline() {
   if (!in_request) {
     // What the kernel still holds for somebody who does not read is dropped, too.
     error_code ignored;
-    const bool is_stuck = state_ == State::kWriting || state_ == State::kStreaming;
+    const bool is_stuck = state_ == State::kContinuing || state_ == State::kWriting || state_ == State::kStreaming;
     if (is_stuck) socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
     return close();
   }
@@ -121,6 +121,7 @@ bool Session::step() {
       return read();
     case State::kAnswering:
       return await_answer();
+    case State::kContinuing:
     case State::kWriting:
       return write();
     case State::kStreaming:
@@ -253,8 +254,9 @@ void Session::on_head() {
   }
   reader_->accept_body(most, !request.field("content-encoding").empty());
   if (reader_->wants_continue()) {
-    // A connection that cannot take 25 bytes is not worth more: then the client goes on by itself, or not at all.
-    [[maybe_unused]] const Transfer sent = channel_->write("HTTP/1.1 100 Continue\r\n\r\n", false);
+    out_.begin_continue();
+    current_->write_since = Clock::now();
+    state_ = State::kContinuing;
   }
 }
 
@@ -351,6 +353,7 @@ void Session::on_ready(bool readable) {
 void Session::close() {
   if (closed_.exchange(true)) return;
   state_ = State::kClosed;
+  if (current_) report(kClientGone);
   if (current_ && current_->exchange) current_->exchange->detach();
   current_.reset();
   reader_.reset();

@@ -2,8 +2,9 @@
 // for, and holds nothing while it waits for the next request: 5 000 idle clients cost little.
 //
 //   handshake -> reading -> answering -> writing -> reading ...
-//                   |           `-> streaming -'
-//                   `-> (refused) -> writing -> lingering -> closed
+//                |  | ^         `-> streaming -'
+//                |  `-+-> continuing (100 Continue is written)
+//                `-> (refused) -> writing -> lingering -> closed
 //
 // Requests that come before the answer to the one before (pipelining) wait their turn, so answers come in order.
 
@@ -45,7 +46,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool is_closed() const { return closed_; }
 
  private:
-  enum class State : std::uint8_t { kHandshake, kReading, kAnswering, kWriting, kStreaming, kLingering, kClosed };
+  enum class State : std::uint8_t { kHandshake, kReading, kContinuing, kAnswering, kWriting, kStreaming, kLingering, kClosed };
   struct Current;
 
   void pump();
@@ -68,6 +69,7 @@ class Session : public std::enable_shared_from_this<Session> {
   AnswerForm form(bool keep_alive) const;
   void refuse(const wire::Problem& problem);
   void finish_answer();
+  void report(int status) const;
   void look_ahead();
   void close();
 

@@ -44,6 +44,7 @@ AnswerForm Session::form(bool keep_alive) const {
 }
 
 void Session::answer(Response response) {
+  if (response.status == kClientGone) return close();
   ++service_->requests;
   const bool keep = current_->keep_alive && !service_->draining && (!ended_ || reader_);
   close_after_ = !keep;
@@ -67,7 +68,12 @@ void Session::refuse(const wire::Problem& problem) {
 bool Session::write() {
   switch (out_.write(*channel_).state) {
     case Transfer::State::kDone:
-      finish_answer();
+      if (state_ == State::kWriting) {
+        finish_answer();
+      } else {
+        out_.release();
+        state_ = State::kReading;
+      }
       return true;
     case Transfer::State::kWantsWrite:
       set_transfer_deadline(current_->write_since, out_.written());
@@ -125,14 +131,17 @@ bool Session::write_stream() {
   return true;
 }
 
+void Session::report(int status) const {
+  if (!service_->on_served) return;
+  service_->on_served({.method = current_->method,
+                       .pattern = current_->route == nullptr ? std::string_view() : current_->route->pattern,
+                       .status = status,
+                       .duration = Clock::now() - current_->whole_at,
+                       .peer = peer_});
+}
+
 void Session::finish_answer() {
-  if (service_->on_served) {
-    service_->on_served({.method = current_->method,
-                         .pattern = current_->route == nullptr ? std::string_view() : current_->route->pattern,
-                         .status = current_->status,
-                         .duration = Clock::now() - current_->whole_at,
-                         .peer = peer_});
-  }
+  report(current_->status);
   current_.reset();
   out_.release();
   hold(0);

@@ -1,10 +1,12 @@
 #include "server/http/target.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "core/quote.h"
 #include "core/url_escape.h"
+#include "server/http/head_guard.h"
 
 namespace bide::server {
 
@@ -14,15 +16,21 @@ wire::Problem invalid(std::string detail) {
   return {.status = 400, .code = "invalid_target", .detail = std::move(detail)};
 }
 
-// "http://host/path" -> "/path"; what has no scheme is left alone.
-std::string_view without_authority(std::string_view text) {
+bool has_prefix(std::string_view text, std::string_view lower_case_prefix) {
+  return text.size() >= lower_case_prefix.size() &&
+         std::equal(lower_case_prefix.begin(), lower_case_prefix.end(), text.begin(),
+                    [](char want, char c) { return want == std::tolower(static_cast<unsigned char>(c)); });
+}
+
+// Of "http://host/path" both; what has no scheme is a path.
+std::pair<std::string_view, std::string_view> authority_and_path(std::string_view text) {
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!text.starts_with(scheme)) continue;
+    if (!has_prefix(text, scheme)) continue;
     text.remove_prefix(scheme.size());
-    const std::size_t path = text.find_first_of("/?");
-    return path == std::string_view::npos ? std::string_view("/") : text.substr(path);
+    const std::size_t path = std::min(text.find_first_of("/?"), text.size());
+    return {text.substr(0, path), path == text.size() ? std::string_view("/") : text.substr(path)};
   }
-  return text;
+  return {{}, text};
 }
 
 }  // namespace
@@ -41,9 +49,14 @@ std::variant<Target, wire::Problem> parse_target(std::string_view text) {
   const auto visible = [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; };
   if (!std::all_of(text.begin(), text.end(), visible)) return invalid("the request target holds a space or control character");
   if (text == "*") return Target{.path = "*"};
-  text = without_authority(text);
+  const auto [authority, path_and_query] = authority_and_path(text);
+  // A user or nothing before the path: not the name of a server.
+  if (path_and_query.data() != text.data() && !is_host(authority)) {
+    return invalid("the request target " + core::quoted(text) + " names no host");
+  }
+  text = path_and_query;
   const std::size_t mark = text.find('?');
-  Target target{.path = std::string(text.substr(0, mark))};
+  Target target{.authority = std::string(authority), .path = std::string(text.substr(0, mark))};
   if (target.path.empty()) target.path = "/";
   if (target.path.front() != '/') {
     return invalid("the request target must be a path that begins with /, not " + core::quoted(text));

@@ -12,11 +12,12 @@
 namespace bide::server {
 
 struct Target {
+  std::string authority = {};                     // Of the absolute form: "name:80". Then it counts, and not Host.
   std::string path = {};                          // As it came, not decoded: "/v1/jobs/a%20b".
   std::map<std::string, std::string> query = {};  // Decoded.
 };
 
-// Origin form, absolute form (whose authority is left out), and "*". Problems: invalid_target, duplicate_parameter.
+// Origin form, absolute form, and "*". Problems: invalid_target, duplicate_parameter.
 std::variant<Target, wire::Problem> parse_target(std::string_view text);
 
 // False: an escape that is none, or a byte that no text holds (NUL).

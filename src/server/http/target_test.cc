@@ -20,8 +20,11 @@ TEST(Target, IsAPathAndAQuery) {
   EXPECT_EQ(target_of("*").path, "*");
 }
 
-TEST(Target, OfAProxyLosesItsAuthority) {
+TEST(Target, OfAProxyNamesTheHost) {
   EXPECT_EQ(target_of("http://example.org/a?b=c").path, "/a");
+  EXPECT_EQ(target_of("http://example.org/a?b=c").authority, "example.org");
+  EXPECT_EQ(target_of("HTTPS://[::1]:80").authority, "[::1]:80");
+  EXPECT_EQ(target_of("/a").authority, "");
   EXPECT_EQ(target_of("https://example.org").path, "/");
   EXPECT_EQ(target_of("http://example.org?b=c").query.at("b"), "c");
 }
@@ -29,7 +32,8 @@ TEST(Target, OfAProxyLosesItsAuthority) {
 TEST(Target, KeepsAnEscapedSlashInItsSegment) { EXPECT_EQ(target_of("/v1/queues/a%2Fb").path, "/v1/queues/a%2Fb"); }
 
 TEST(Target, RefusesWhatCannotBeDecoded) {
-  for (const char* text : {"/a%", "/a%2", "/a%zz", "/a%00b", "/?a=%", "/?%=a", "/?a=%00", "jobs", "example.org:80"}) {
+  for (const char* text : {"/a%", "/a%2", "/a%zz", "/a%00b", "/?a=%", "/?%=a", "/?a=%00", "jobs", "example.org:80", "http://",
+                           "http:///a", "http://user@localhost/a", "https://?a=b"}) {
     EXPECT_EQ(code_of(text), "invalid_target") << text;
   }
   EXPECT_EQ(code_of("/?a=1&a=2"), "duplicate_parameter");
