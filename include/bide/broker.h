@@ -71,6 +71,9 @@ struct SubscribeOptions {
   Milliseconds lease{15'000};      // Lost when not extended for so long.
   std::string worker = {};         // Shown by explain and the dashboard.
   bool outlives_process = false;   // The worker is in another process: its leases survive a restart of the broker.
+  // Told once, on a thread of the broker, when the broker refuses the subscription for good after it began, for example
+  // because a token was revoked. No lease arrives afterwards. Must not block.
+  std::function<void(const Error&)> on_failed = {};
 };
 
 // Ends the subscription when destroyed: no lease arrives afterwards; leases already out stay valid.
@@ -91,7 +94,8 @@ class Broker {
   // Each job that succeeds is durable and will run at least once. One result for each job, in order.
   //
   // kInvalidArgument: see Limits. kAlreadyExists: a live job holds the unique key. kOverloaded, kDiskFull: nothing was
-  // written. kUnavailable: not confirmed; with an id of your own the job can be enqueued again without harm.
+  // written. kUnavailable: nothing was done. kUnconfirmed: the job may exist; with an id of your own it can be enqueued
+  // again without harm where capabilities() has idempotent_ids.
   virtual void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) = 0;
 
   // The attempt is counted and written down before its lease is handed to the sink.

@@ -62,9 +62,8 @@ class Client {
   // On success the job is durable and will run at least once.
   //
   // kInvalidArgument: the message names the field; or the client is closed. kAlreadyExists: a live job holds the same
-  // unique_key; nothing was written. kOverloaded, kDiskFull: nothing was written.
-  // kUnavailable: not confirmed. The job may exist: call again with the same id or unique_key, or where running twice
-  // is harmless.
+  // unique_key; nothing was written. kOverloaded, kDiskFull, kUnavailable: nothing was written.
+  // kUnconfirmed: the job may exist. Call again with the same id or unique_key, or where running twice is harmless.
   Result<JobId> enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options = {});
 
   // The same with a body of a type of yours; see bide/body.h and bide/json.h.

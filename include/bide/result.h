@@ -24,7 +24,8 @@ enum class ErrorCode {
   kAlreadyExists,     // A live job holds the same unique key.
   kLeaseLost,         // The token is stale: another attempt owns the job, or it is finished.
   kWrongState,        // The job is not in a state in which this can be done.
-  kUnavailable,       // Not confirmed. It may have happened: try again with the same id.
+  kUnavailable,       // Nothing was done: try again later.
+  kUnconfirmed,       // Not known: it may have happened. Again only with the same id, or where twice is harmless.
   kOverloaded,        // Refused: try again later (see Pressure). Nothing was written, as far as the broker can tell.
   kDiskFull,          // Refused, nothing was written: free some space. Settling still works.
   kBusy,              // Another process owns the data directory.

@@ -145,8 +145,9 @@ class Worker {
 
   // Works until SIGTERM or SIGINT, or until another thread calls stop(). Then, in three phases: takes no more, lets
   // handlers finish within the grace time, returns the rest without charging an attempt. A second signal cuts the
-  // grace time short. 0 after an orderly stop; when it could not start, the reason goes to on_problem and the exit code
-  // is one of sysexits: 69 for the broker, 78 for a mistake in the setup.
+  // grace time short. 0 after an orderly stop. When it could not start, or the broker refuses it later (a token that is
+  // revoked), it stops by itself, the reason goes to on_problem and the exit code is one of sysexits: 69 for the
+  // broker, 77 when it said no, 78 for a mistake in the setup.
   int run();
 
   // The same in the background, for programs with a main loop of their own.

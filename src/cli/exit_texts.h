@@ -16,9 +16,10 @@ struct ExitText {
 
 inline constexpr std::array kExitTexts = {
     ExitText{kOk, "It worked."},
-    ExitText{kJobFailed,
-             "With --wait: the job is dead. With audit and doctor: something is wrong. With dead replay: too many failed "
-             "again."},
+    ExitText{
+        kJobFailed,
+        "With --wait: the job is dead. With audit and doctor: something is wrong. With dead replay: too many failed "
+        "again."},
     ExitText{kUsage, "What was typed is not right."},
     ExitText{kDamagedData, "Stored data is damaged, or was written by a newer version."},
     ExitText{kNotThere, "There is no such job, queue, file, program or store."},
@@ -27,7 +28,8 @@ inline constexpr std::array kExitTexts = {
     ExitText{kCannotMake, "The data directory cannot be made."},
     ExitText{kInputOutput, "The disk failed or is full, or the output could not be written."},
     ExitText{kTryAgain, "Not now: another process owns the data, the unique key is held, or a wait was too short."},
-    ExitText{kNotPermitted, "The operating system said no."},
+    ExitText{kNotConfirmed, "Not confirmed: it may have happened. Look before you do it again, or use the same --id."},
+    ExitText{kNotPermitted, "The operating system or the server said no."},
     ExitText{kConfiguration, "The URL or a setting in it is wrong."},
 };
 

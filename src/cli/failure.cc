@@ -21,6 +21,7 @@ constexpr std::array kRows = {
     Row{ErrorCode::kLeaseLost, kTryAgain},
     Row{ErrorCode::kWrongState, kUsage},
     Row{ErrorCode::kUnavailable, kUnreachable},
+    Row{ErrorCode::kUnconfirmed, kNotConfirmed},
     Row{ErrorCode::kOverloaded, kTryAgain},
     Row{ErrorCode::kDiskFull, kInputOutput},
     Row{ErrorCode::kBusy, kTryAgain},
@@ -38,11 +39,17 @@ struct Name {
 };
 
 constexpr std::array kNames = {
-    Name{kJobFailed, "job_failed"},        Name{kUsage, "usage"},
-    Name{kDamagedData, "damaged"},         Name{kNotThere, "not_found"},
-    Name{kUnreachable, "unavailable"},     Name{kInternal, "internal"},
-    Name{kCannotMake, "cannot_create"},    Name{kInputOutput, "io_error"},
-    Name{kTryAgain, "try_again"},          Name{kNotPermitted, "permission_denied"},
+    Name{kJobFailed, "job_failed"},
+    Name{kUsage, "usage"},
+    Name{kDamagedData, "damaged"},
+    Name{kNotThere, "not_found"},
+    Name{kUnreachable, "unavailable"},
+    Name{kInternal, "internal"},
+    Name{kCannotMake, "cannot_create"},
+    Name{kInputOutput, "io_error"},
+    Name{kTryAgain, "try_again"},
+    Name{kNotConfirmed, "unconfirmed"},
+    Name{kNotPermitted, "permission_denied"},
     Name{kConfiguration, "configuration"},
 };
 

@@ -16,7 +16,7 @@ namespace bide::cli {
 // The codes of sysexits.h that we use, and 1.
 enum ExitCode : int {
   kOk = 0,
-  kJobFailed = 1,       // --wait: the job is dead.
+  kJobFailed = 1,  // --wait: the job is dead.
   kUsage = 64,
   kDamagedData = 65,
   kNotThere = 66,
@@ -25,6 +25,7 @@ enum ExitCode : int {
   kCannotMake = 73,
   kInputOutput = 74,
   kTryAgain = 75,
+  kNotConfirmed = 76,  // It may have happened.
   kNotPermitted = 77,
   kConfiguration = 78,
 };

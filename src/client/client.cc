@@ -19,7 +19,7 @@ Error closed() { return {ErrorCode::kInvalidArgument, "the client is closed"}; }
 // One result of a batch of one.
 Result<JobId> only(Result<std::vector<Result<Enqueued>>> answer) {
   if (!answer) return answer.error();
-  if (answer->size() != 1) return Error{ErrorCode::kUnavailable, "the broker answered too little"};
+  if (answer->size() != 1) return Error{ErrorCode::kUnconfirmed, "the broker answered too little"};
   if (!answer->front()) return answer->front().error();
   return answer->front()->id;
 }

@@ -16,6 +16,8 @@ std::string_view to_string(ErrorCode code) {
       return "wrong_state";
     case ErrorCode::kUnavailable:
       return "unavailable";
+    case ErrorCode::kUnconfirmed:
+      return "unconfirmed";
     case ErrorCode::kOverloaded:
       return "overloaded";
     case ErrorCode::kDiskFull:

@@ -88,17 +88,17 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"permission_denied", 502, "The broker refused the server"},
     {"busy", 503, "The data directory is owned by another process"},
     {"draining", 503, "The server is shutting down"},
-    {"unavailable", 503, "Not confirmed: try again with the same id"},
+    {"unavailable", 503, "Nothing was done: try again later"},
+    {"unconfirmed", 504, "Not known: it may have happened"},
     {"version_not_supported", 505, "The version of HTTP is not supported"},
     {"disk_full", 507, "The disk is full"},
 });
 
 constexpr std::array kErrorCodes = {
-    ErrorCode::kInvalidArgument,  ErrorCode::kNotFound,     ErrorCode::kAlreadyExists,
-    ErrorCode::kLeaseLost,        ErrorCode::kWrongState,   ErrorCode::kUnavailable,
-    ErrorCode::kOverloaded,       ErrorCode::kDiskFull,     ErrorCode::kBusy,
-    ErrorCode::kPermissionDenied, ErrorCode::kCannotCreate, ErrorCode::kDamaged,
-    ErrorCode::kNewerVersion,     ErrorCode::kIoError,      ErrorCode::kUnsupported,
+    ErrorCode::kInvalidArgument, ErrorCode::kNotFound,     ErrorCode::kAlreadyExists,    ErrorCode::kLeaseLost,
+    ErrorCode::kWrongState,      ErrorCode::kUnavailable,  ErrorCode::kUnconfirmed,      ErrorCode::kOverloaded,
+    ErrorCode::kDiskFull,        ErrorCode::kBusy,         ErrorCode::kPermissionDenied, ErrorCode::kCannotCreate,
+    ErrorCode::kDamaged,         ErrorCode::kNewerVersion, ErrorCode::kIoError,          ErrorCode::kUnsupported,
 };
 
 const ProblemKind* find_kind(std::string_view code) {
@@ -118,6 +118,7 @@ ErrorCode code_by_status(int status) {
       return ErrorCode::kWrongState;
     case 408:
     case 424:
+    case 503:
       return ErrorCode::kUnavailable;
     case 429:
       return ErrorCode::kOverloaded;
@@ -126,7 +127,7 @@ ErrorCode code_by_status(int status) {
     case 507:
       return ErrorCode::kDiskFull;
     default:
-      return status >= 400 && status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
+      return status >= 400 && status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kUnconfirmed;
   }
 }
 

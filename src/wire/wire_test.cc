@@ -371,7 +371,9 @@ TEST(Problem, EveryErrorCodeComesBack) {
     EXPECT_EQ(error_of(read).message, "text");
     EXPECT_GE(problem.status, 400);
   }
-  EXPECT_EQ(error_of(read_problem("<html>Bad gateway</html>", 502)).code, ErrorCode::kUnavailable);
+  EXPECT_EQ(error_of(read_problem("<html>Bad gateway</html>", 502)).code, ErrorCode::kUnconfirmed);
+  EXPECT_EQ(error_of(read_problem("<html>No server</html>", 503)).code, ErrorCode::kUnavailable);
+  EXPECT_EQ(error_of(read_problem("", 500)).code, ErrorCode::kUnconfirmed);
   EXPECT_EQ(error_of(read_problem("", 401)).code, ErrorCode::kPermissionDenied);
 }
 

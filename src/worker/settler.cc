@@ -86,7 +86,7 @@ void Settler::take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, const 
     if (answer && i < answer->size()) {
       take_status((*sent)[i], (*answer)[i]);
     } else {
-      take_status((*sent)[i], answer ? Status(Error{ErrorCode::kUnavailable, "the broker answered too little"})
+      take_status((*sent)[i], answer ? Status(Error{ErrorCode::kUnconfirmed, "the broker answered too little"})
                                      : Status(answer.error()));
     }
   }

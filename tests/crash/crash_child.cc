@@ -64,7 +64,9 @@ int produce(Client& client, const std::string& rate) {
     const auto answers = client.enqueue(jobs);
     const bool may_repeat = client.broker().capabilities().idempotent_ids;
     for (std::size_t i = 0; i < answers.size() && may_repeat; ++i) {
-      if (!answers[i] && answers[i].error().code == ErrorCode::kUnavailable) unconfirmed.push_back(std::move(jobs[i]));
+      const bool again = !answers[i] && (answers[i].error().code == ErrorCode::kUnavailable ||
+                                         answers[i].error().code == ErrorCode::kUnconfirmed);
+      if (again) unconfirmed.push_back(std::move(jobs[i]));
     }
   }
 }

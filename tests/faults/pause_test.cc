@@ -77,7 +77,7 @@ TEST_F(PauseTest, AGuestCanBeStoppedAndItsCallsEndWhileTheOwnerStandsStill) {
   processes().pause("owner");
   const auto answer = client().enqueue("sleep", "1");
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable) << answer.error().message;
+  EXPECT_EQ(answer.error().code, ErrorCode::kUnconfirmed) << answer.error().message;
   processes().terminate("guest");
   EXPECT_EQ(processes().wait("guest", kPatience), 0);
   processes().resume("owner");

@@ -87,6 +87,14 @@ struct ConsumeOptions {
 // agreed upon may come back in a larger one. Who reads takes those, too; in return it publishes small messages only.
 enum class ConnectionUse : std::uint8_t { kPublishing, kReading };
 
+// For what changes something: when the connection ends over it, or part of it was done, it is not true that nothing
+// was. Connection itself says kUnavailable whenever the connection is gone.
+inline Error unconfirmed(Error error) {
+  if (error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kOverloaded)
+    error.code = ErrorCode::kUnconfirmed;
+  return error;
+}
+
 class Connection {
  public:
   // Tries the hosts one after another, beginning with the `first`-th. `purpose` is shown by the server's tools.

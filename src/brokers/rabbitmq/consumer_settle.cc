@@ -105,11 +105,13 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
                                            Status status) { finish(id, token, over, std::move(status), answer); });
 }
 
-// `done` runs on the consumer's thread, once, with the first thing that went wrong.
+// `done` runs on the consumer's thread, once, with the first thing that went wrong. When others of them were written,
+// it is not true that nothing was done.
 void Consumer::State::publish_all(std::vector<Publication> publications, std::function<void(Status)> done) {
   struct Batch {
     std::size_t missing;
     Status status;
+    bool written = false;
   };
   auto batch = std::make_shared<Batch>(Batch{publications.size(), {}});
   for (Publication& publication : publications) {
@@ -117,8 +119,10 @@ void Consumer::State::publish_all(std::vector<Publication> publications, std::fu
     // twice.
     publication.patient = true;
     publication.done = [batch, done, weak = weak_from_this()](Status status) {
+      batch->written = batch->written || status;
       if (!status && batch->status) batch->status = std::move(status);
       if (--batch->missing > 0) return;
+      if (!batch->status && batch->written) batch->status = unconfirmed(batch->status.error());
       if (const auto state = weak.lock()) state->letters.post([batch, done] { done(std::move(batch->status)); });
     };
   }

@@ -204,7 +204,10 @@ Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queu
   for (std::size_t i = 0; i < found.size(); ++i) {
     Status status = (*published)[i];
     // Only now: a job is in two places for a moment, never in none.
-    if (status) status = found[i].second.visit->remove(found[i].second.tag);
+    if (status) {
+      status = found[i].second.visit->remove(found[i].second.tag);
+      if (!status) status = unconfirmed(status.error());
+    }
     statuses[found[i].first] = std::move(status);
   }
   visits.clear();
@@ -231,27 +234,33 @@ void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std
 }
 
 Result<std::vector<Status>> DeadSet::remove(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
-  std::map<JobId, bool> wanted;
-  for (const JobId& id : ids) wanted.emplace(id, false);
+  std::map<JobId, Status> wanted;
+  for (const JobId& id : ids) wanted.emplace(id, not_dead(id));
+  Status trouble;  // From here on nobody could look.
+  bool changed = false;
   for (const std::string& queue : queues) {
-    std::vector<std::uint64_t> tags;
+    std::vector<std::pair<std::uint64_t, Status*>> found_here;
     const auto visited = visit(queue, [&](std::uint64_t tag, const AmqpMessage& message) {
       const auto found = wanted.find(dead_info(message, queue).job.id);
-      if (found == wanted.end()) return;
-      found->second = true;
-      tags.push_back(tag);
+      if (found != wanted.end()) found_here.emplace_back(tag, &found->second);
     });
-    if (!visited) return visited.error();
-    for (const std::uint64_t tag : tags) {
-      if (Status removed = (*visited)->remove(tag); !removed) return removed.error();
+    if (!visited) {
+      trouble = visited.error();
+      break;
+    }
+    for (auto& [tag, status] : found_here) {
+      *status = (*visited)->remove(tag);
+      changed = true;
     }
   }
+  if (!trouble && !changed) return trouble.error();
   remove_left_over(queues, ids);
   std::vector<Status> statuses;
   for (const JobId& id : ids) {
-    bool& there = wanted[id];
-    statuses.push_back(there ? Status() : Status(not_dead(id)));
-    there = false;  // Named twice, it is there once.
+    Status& status = wanted.find(id)->second;
+    const bool not_seen = !status && status.error().code == ErrorCode::kNotFound;
+    statuses.push_back(not_seen && !trouble ? trouble : status);
+    status = not_dead(id);  // Named twice, it is there once.
   }
   return statuses;
 }

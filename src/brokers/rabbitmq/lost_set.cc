@@ -74,9 +74,14 @@ Result<std::vector<LostSet::Moved>> LostSet::requeue(const Choice& chosen, const
     Status status = hopeless;
     if (queue.empty()) status = Error{ErrorCode::kInvalidArgument, "nobody knows which queue it belongs to"};
     if (status) status = publish(to_queue(std::move(each.message), queue));
-    if (!status && status.error().code == ErrorCode::kUnavailable) hopeless = status;
+    const bool away =
+        !status && (status.error().code == ErrorCode::kUnavailable || status.error().code == ErrorCode::kUnconfirmed);
+    if (away) hopeless = Error{ErrorCode::kUnavailable, status.error().message};
     // Only now: it is in two places for a moment, never in none.
-    if (status) status = (*visited)->remove(each.tag);
+    if (status) {
+      status = (*visited)->remove(each.tag);
+      if (!status) status = unconfirmed(status.error());
+    }
     moved.push_back({std::move(each.lost), std::move(status)});
   }
   return moved;

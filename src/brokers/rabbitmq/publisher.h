@@ -4,7 +4,8 @@
 // What a message needs (queues, hops) is declared when it is first needed. When the connection is lost, it is made
 // again with growing, jittered pauses; what was not confirmed is sent again under the same id. Nothing waits for ever:
 // after `patience` a message that cannot be sent or is not confirmed completes with kOverloaded (the server is blocked
-// or the queue is full: nothing was written) or kUnavailable (it may have been).
+// or the queue is full: nothing was written), kUnavailable (it was never sent) or kUnconfirmed (it may have been
+// written).
 //
 // Safe to call from any thread. Completions run on the publisher's thread.
 
@@ -57,7 +58,7 @@ class Publisher {
   // Connects and declares the foundation before it returns.
   static Result<std::unique_ptr<Publisher>> open(const Settings& settings);
   ~Publisher();
-  // Waits for what is under way, at most `patience`; the rest completes with kUnavailable.
+  // Waits for what is under way, at most `patience`; the rest completes with kUnavailable or kUnconfirmed.
   void close();
 
   void publish(std::vector<Publication> publications);

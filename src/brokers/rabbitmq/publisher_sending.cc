@@ -189,10 +189,10 @@ void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
 
 void Publisher::State::complete(Letter& entry, Status status) {
   entry.completed = true;
-  // Whatever the last try came to: an earlier one may have been written.
-  if (!status && entry.uncertain && status.error().code != ErrorCode::kUnavailable) {
-    status = Error{ErrorCode::kUnavailable, status.error().message};
-  }
+  // Whatever the last try came to: an earlier one may have been written. Of one that came back it is known that no
+  // queue has it.
+  const bool unanswered = !status && status.error().code == ErrorCode::kUnavailable && entry.sent && !entry.returned;
+  if (!status && (entry.uncertain || unanswered)) status = Error{ErrorCode::kUnconfirmed, status.error().message};
   std::function<void(Status)> done = std::exchange(entry.publication.done, nullptr);
   {
     std::lock_guard lock(mutex);

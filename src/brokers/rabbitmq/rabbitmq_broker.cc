@@ -105,26 +105,37 @@ struct RabbitmqBroker::Parts {
     });
   }
 
-  // Confirmed, and known here, before `done` runs.
-  void announce(const std::vector<Notice>& notices, std::function<void(Status)> done) {
+  // One status for each, in order; those that are confirmed are known here before `done` runs.
+  void announce_all(std::vector<Notice> notices, std::function<void(std::vector<Status>)> done) {
     struct Batch {
+      std::vector<Notice> notices;
+      std::vector<Status> statuses;
       std::size_t missing;
-      Status status;
+      std::function<void(std::vector<Status>)> done;
     };
-    if (notices.empty()) return done(Status());
-    auto batch = std::make_shared<Batch>(Batch{notices.size(), {}});
+    if (notices.empty()) return done({});
+    const std::size_t count = notices.size();
+    const auto batch =
+        std::make_shared<Batch>(Batch{std::move(notices), std::vector<Status>(count), count, std::move(done)});
     std::vector<Publication> publications;
-    for (const Notice& notice : notices) {
-      Publication publication = to_publication(notice);
-      publication.done = [this, batch, notices, done](Status status) {
-        if (!status && batch->status) batch->status = std::move(status);
+    for (std::size_t i = 0; i < count; ++i) {
+      Publication publication = to_publication(batch->notices[i]);
+      publication.done = [this, batch, i](Status status) {
+        batch->statuses[i] = std::move(status);
         if (--batch->missing > 0) return;
-        if (!batch->status) return done(batch->status);
-        consumer.tell(notices, [done] { done(Status()); });
+        std::vector<Notice> confirmed;
+        for (std::size_t each = 0; each < batch->notices.size(); ++each) {
+          if (batch->statuses[each]) confirmed.push_back(std::move(batch->notices[each]));
+        }
+        consumer.tell(std::move(confirmed), [batch] { batch->done(std::move(batch->statuses)); });
       };
       publications.push_back(std::move(publication));
     }
     publisher->publish(std::move(publications));
+  }
+  void announce(Notice notice, std::function<void(Status)> done) {
+    announce_all({std::move(notice)},
+                 [done = std::move(done)](const std::vector<Status>& statuses) { done(statuses.front()); });
   }
 };
 
@@ -305,18 +316,20 @@ void RabbitmqBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Statu
     Result<std::vector<Status>> removed = parts->dead.remove(*names, ids);
     if (!removed) return done(removed.error());
     std::vector<Notice> notices;
+    std::vector<std::size_t> announced;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if ((*removed)[i]) continue;
+      // Not among the dead: whoever gets it is told to drop it.
+      if ((*removed)[i] || (*removed)[i].error().code != ErrorCode::kNotFound) continue;
+      announced.push_back(i);
       Notice notice;
       notice.kind = Notice::Kind::kCancel;
       notice.id = ids[i];
       notice.stamp = parts->stamps.next();
       notices.push_back(std::move(notice));
     }
-    parts->announce(notices, [done, statuses = std::move(*removed)](const Status& status) mutable {
-      for (Status& one : statuses) {
-        if (!one) one = status;
-      }
+    parts->announce_all(std::move(notices), [done, announced = std::move(announced),
+                                             statuses = std::move(*removed)](std::vector<Status> told) mutable {
+      for (std::size_t i = 0; i < announced.size(); ++i) statuses[announced[i]] = std::move(told[i]);
       done(std::move(statuses));
     });
   });
@@ -335,7 +348,7 @@ void RabbitmqBroker::reschedule(JobId id, Time due, Completion<void> done) {
     notice.id = id;
     notice.stamp = parts->stamps.next();
     notice.due = due;
-    parts->announce({notice}, done);
+    parts->announce(std::move(notice), done);
   });
 }
 
@@ -357,7 +370,7 @@ void RabbitmqBroker::pause(std::string queue, bool paused, Completion<void> done
   notice.kind = paused ? Notice::Kind::kPause : Notice::Kind::kResume;
   notice.name = std::move(queue);
   notice.stamp = parts_->stamps.next();
-  parts_->announce({notice}, std::move(done));
+  parts_->announce(std::move(notice), std::move(done));
 }
 
 void RabbitmqBroker::purge(std::string queue, Completion<std::uint64_t> done) {
@@ -369,10 +382,11 @@ void RabbitmqBroker::purge(std::string queue, Completion<std::uint64_t> done) {
     if (!announced) return done(announced.error());
     const bool posted = parts->desk.post([parts, queue, done] {
       const Result<std::uint32_t> purged = parts->visits.purge(parts->names.queue(queue));
-      if (!purged) return done(purged.error());
+      // Those that are scheduled are gone already.
+      if (!purged) return done(parts->settings.notices ? unconfirmed(purged.error()) : purged.error());
       done(std::uint64_t{*purged});
     });
-    if (!posted) done(closed());
+    if (!posted) done(parts->settings.notices ? unconfirmed(closed()) : closed());
   };
   // Those that are scheduled are dropped when they arrive.
   if (!parts->settings.notices) return purge_ready(Status());
@@ -380,7 +394,7 @@ void RabbitmqBroker::purge(std::string queue, Completion<std::uint64_t> done) {
   notice.kind = Notice::Kind::kPurge;
   notice.name = queue;
   notice.stamp = parts->stamps.next();
-  parts->announce({notice}, purge_ready);
+  parts->announce(std::move(notice), purge_ready);
 }
 
 }  // namespace bide::brokers::rabbitmq

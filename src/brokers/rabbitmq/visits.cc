@@ -42,10 +42,11 @@ Visits::Visit::~Visit() {
 
 Status Visits::Visit::remove(std::uint64_t tag) {
   if (owner_.connection_ == nullptr) return Error{ErrorCode::kUnavailable, "the connection is lost"};
-  if (Status sent = owner_.connection_->ack(channel_, tag, false); !sent) return sent;
+  if (Status sent = owner_.connection_->ack(channel_, tag, false); !sent) return unconfirmed(sent.error());
   ++removed_;
   if (removed_ % kAcksAtOnce != 0) return {};
-  return pause();
+  if (Status paused = pause(); !paused) return unconfirmed(paused.error());
+  return {};
 }
 
 // The server passes only so many acknowledgements on at once, and forgets the others when the channel is closed.
@@ -94,8 +95,9 @@ Result<QueueCounts> Visits::look_at(const std::string& queue) {
 Result<std::uint32_t> Visits::purge(const std::string& queue) {
   if (Status connected = connect(); !connected) return connected.error();
   Result<std::uint32_t> purged = connection_->purge_queue(kAsking, queue);
-  if (!purged) connection_.reset();
-  return purged;
+  if (purged) return purged;
+  connection_.reset();
+  return unconfirmed(purged.error());
 }
 
 Status Visits::lock(const std::string& name) {

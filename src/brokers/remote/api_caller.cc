@@ -43,6 +43,7 @@ struct ApiCaller::Pending {
   Answered answered;
   Clock::time_point since;
   int tries = 0;
+  bool unconfirmed = false;  // A try may have reached the server, which did not say what came of it.
 };
 
 ApiCaller::ApiCaller(RemoteSettings settings) : settings_(std::move(settings)) {
@@ -68,7 +69,7 @@ void ApiCaller::call(ApiCall call, Answered answered) {
 void ApiCaller::send(const std::shared_ptr<Pending>& pending) {
   if (closing_) {
     const OwnThread own(this);
-    return pending->answered(Error{ErrorCode::kUnavailable, "the connection to " + settings_.place() + " is closed"});
+    return fail(*pending, {ErrorCode::kUnavailable, "the connection to " + settings_.place() + " is closed"});
   }
   const ApiCall& call = pending->call;
   http_client::HttpRequest request;
@@ -93,31 +94,46 @@ void ApiCaller::take(const std::shared_ptr<Pending>& pending, HttpAnswer answer)
   if (answer.failure == HttpFailure::kNone) {
     const wire::Problem problem = wire::read_problem(answer.body, answer.status);
     Error error = wire::error_of(problem);
-    // The server is on its way down or up and did nothing; a gateway does not know.
-    const bool gateway = answer.status == 502 || answer.status == 504;
-    if (answer.status != 503 && !gateway) return pending->answered(std::move(error));
-    return again_or_fail(pending, !gateway || pending->call.repeatable, problem.retry_after, std::move(error));
+    // The server is on its way down or up and did nothing; or it, or a gateway, does not know.
+    const bool passing = answer.status >= 502 && answer.status <= 504;
+    switch (error.code) {
+      case ErrorCode::kUnconfirmed:
+        pending->unconfirmed = true;
+        [[fallthrough]];
+      case ErrorCode::kUnavailable:
+      case ErrorCode::kBusy:
+        if (passing) return again_or_fail(pending, problem.retry_after, std::move(error));
+        [[fallthrough]];
+      default:
+        return fail(*pending, std::move(error));
+    }
   }
-  const std::string text = "cannot reach " + settings_.place() + ": " + answer.error;
-  switch (answer.failure) {
-    case HttpFailure::kInvalid:
-      return pending->answered(Error{ErrorCode::kInvalidArgument, answer.error});
-    case HttpFailure::kTls:
-      return pending->answered(Error{ErrorCode::kUnavailable, text});
-    case HttpFailure::kTooLarge:
-      return pending->answered(Error{ErrorCode::kIoError, answer.error});
-    default:
-      return again_or_fail(pending, !answer.sent || pending->call.repeatable, Milliseconds(0),
-                           Error{ErrorCode::kUnavailable, text});
-  }
+  if (answer.failure == HttpFailure::kInvalid) return fail(*pending, {ErrorCode::kInvalidArgument, answer.error});
+  pending->unconfirmed = pending->unconfirmed || answer.sent;
+  if (answer.failure == HttpFailure::kTooLarge) return fail(*pending, {ErrorCode::kIoError, answer.error});
+  Error error{ErrorCode::kUnavailable, "cannot reach " + settings_.place() + ": " + answer.error};
+  if (answer.failure == HttpFailure::kTls) return fail(*pending, std::move(error));
+  again_or_fail(pending, Milliseconds(0), std::move(error));
 }
 
-void ApiCaller::again_or_fail(const std::shared_ptr<Pending>& pending, bool harmless, Milliseconds at_least,
-                              Error error) {
+void ApiCaller::again_or_fail(const std::shared_ptr<Pending>& pending, Milliseconds at_least, Error error) {
   const Milliseconds wait = std::max(backoff(pending->tries++), at_least);
   const bool in_time = Clock::now() + wait < pending->since + settings_.patience;
-  if (closing_ || !harmless || !in_time || !pending->call.patient) return pending->answered(std::move(error));
+  const bool harmless = pending->call.repeatable || !pending->unconfirmed;
+  if (closing_ || !harmless || !in_time || !pending->call.patient) return fail(*pending, std::move(error));
   alarms_.after(wait, [this, pending] { send(pending); });
+}
+
+// Whatever the last try came to: an earlier one may have done it.
+void ApiCaller::fail(const Pending& pending, Error error) {
+  const bool unknown = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kUnconfirmed ||
+                       error.code == ErrorCode::kBusy || error.code == ErrorCode::kIoError;
+  if (unknown && pending.call.method == "GET") {
+    if (error.code == ErrorCode::kUnconfirmed) error.code = ErrorCode::kUnavailable;
+  } else if (unknown && pending.unconfirmed) {
+    error.code = ErrorCode::kUnconfirmed;
+  }
+  pending.answered(std::move(error));
 }
 
 }  // namespace bide::brokers::remote

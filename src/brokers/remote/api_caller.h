@@ -29,8 +29,8 @@ struct ApiCall {
 };
 
 // The body of the answer, or an error of the seam:
-// kUnavailable: nobody could be reached or nobody answered; kPermissionDenied: the token; otherwise what the server
-// says.
+// kUnavailable: nobody could be reached, or the server did nothing; kUnconfirmed: it was sent and nobody knows what
+// came of it (never for a GET); kPermissionDenied: the token; otherwise what the server says.
 using Answered = std::function<void(Result<std::string>)>;
 
 class ApiCaller {
@@ -41,7 +41,8 @@ class ApiCaller {
   // `answered` runs once, on a thread of this object, and must not block.
   void call(ApiCall call, Answered answered);
 
-  // What has no answer by now completes with kUnavailable; when this returns all have. Not from a completion.
+  // What has no answer by now completes with kUnavailable or kUnconfirmed; when this returns all have. Not from a
+  // completion.
   void close();
 
   Alarms& alarms() { return alarms_; }
@@ -55,7 +56,8 @@ class ApiCaller {
 
   void send(const std::shared_ptr<Pending>& pending);
   void take(const std::shared_ptr<Pending>& pending, http_client::HttpAnswer answer);
-  void again_or_fail(const std::shared_ptr<Pending>& pending, bool harmless, Milliseconds at_least, Error error);
+  void again_or_fail(const std::shared_ptr<Pending>& pending, Milliseconds at_least, Error error);
+  static void fail(const Pending& pending, Error error);
 
   const RemoteSettings settings_;
   std::atomic<bool> closing_ = false;

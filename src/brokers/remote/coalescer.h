@@ -118,8 +118,10 @@ class Coalescer {
 
   void take(std::vector<Item>& items, std::size_t bytes, Result<std::string> answer) {
     Result<std::vector<Answer>> answers = answer ? read_(*answer) : Result<std::vector<Answer>>(answer.error());
+    if (answer && !answers) answers = Error{ErrorCode::kUnconfirmed, answers.error().message};
     if (answers && answers->size() != items.size()) {
-      answers = Error{ErrorCode::kIoError, "the server answered for another number of items than it was asked about"};
+      answers =
+          Error{ErrorCode::kUnconfirmed, "the server answered for another number of items than it was asked about"};
     }
     std::vector<std::shared_ptr<Group>> finished;
     {

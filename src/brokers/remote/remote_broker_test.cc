@@ -98,7 +98,7 @@ TEST(RemoteBroker, DoesNotRepeatAJobWhereTheBrokerCannotTellThatItIsTheSame) {
   const auto broker = open(server);
   const auto enqueued = enqueue_one(*broker, job());
   ASSERT_FALSE(enqueued);
-  EXPECT_EQ(enqueued.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(enqueued.error().code, ErrorCode::kUnconfirmed);
   EXPECT_EQ(posts, 1);
 }
 

@@ -21,6 +21,16 @@ Answered reading(Completion<T> done, Read read) {
   };
 }
 
+// The same for what changes something: an answer that cannot be read leaves open what was done.
+template <class T, class Read>
+Answered reading_change(Completion<T> done, Read read) {
+  return reading(std::move(done), [read = std::move(read)](std::string_view body) {
+    Result<T> result = read(body);
+    if (!result) result = Error{ErrorCode::kUnconfirmed, result.error().message};
+    return result;
+  });
+}
+
 Answered confirming(Completion<void> done) {
   return [done = std::move(done)](Result<std::string> answer) { done(answer ? Status() : Status(answer.error())); };
 }
@@ -66,7 +76,7 @@ void RemoteBroker::watch(JobId id, Completion<JobInfo> done) {
 void RemoteBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
   if (ids.empty()) return done(std::vector<Status>());
   caller_->call({.method = "POST", .path = "/v1/jobs/cancel", .body = wire::ids_json(ids), .repeatable = false},
-                reading(std::move(done), wire::read_id_results));
+                reading_change(std::move(done), wire::read_id_results));
 }
 
 void RemoteBroker::reschedule(JobId id, Time due, Completion<void> done) {
@@ -78,7 +88,7 @@ void RemoteBroker::replay(std::vector<JobId> ids, ReplayOptions options, Complet
   if (ids.empty()) return done(std::vector<Status>());
   caller_->call(
       {.method = "POST", .path = "/v1/dead/replay", .body = wire::replay_json(ids, options), .repeatable = false},
-      reading(std::move(done), wire::read_id_results));
+      reading_change(std::move(done), wire::read_id_results));
 }
 
 void RemoteBroker::pause(std::string queue, bool paused, Completion<void> done) {
@@ -87,8 +97,9 @@ void RemoteBroker::pause(std::string queue, bool paused, Completion<void> done) 
 }
 
 void RemoteBroker::purge(std::string queue, Completion<std::uint64_t> done) {
-  caller_->call({.method = "POST", .path = queue_path(queue) + "/purge", .repeatable = false},
-                reading(std::move(done), [](std::string_view body) { return wire::read_count(body, "removed"); }));
+  caller_->call(
+      {.method = "POST", .path = queue_path(queue) + "/purge", .repeatable = false},
+      reading_change(std::move(done), [](std::string_view body) { return wire::read_count(body, "removed"); }));
 }
 
 }  // namespace bide::brokers::remote

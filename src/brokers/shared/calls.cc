@@ -141,18 +141,24 @@ bool purge(Place place, Decoder& in, Reply reply) {
 struct Call {
   FrameType type;
   bool (*carry_out)(Place, Decoder&, Reply);
-  bool repeatable;
+  enum class Sort { kOnce, kRepeatable, kQuestion } sort;
 };
 
 constexpr std::array kCalls = {
-    Call{FrameType::kEnqueue, enqueue, false},  // Jobs without an id would be there twice.
-    Call{FrameType::kExtend, extend, true},    Call{FrameType::kSettle, settle, true},  // Its tokens see to that.
-    Call{FrameType::kQueues, queues, true},    Call{FrameType::kFind, find, true},
-    Call{FrameType::kList, list, true},        Call{FrameType::kExplain, explain, true},
-    Call{FrameType::kAudit, audit, true},      Call{FrameType::kWatch, watch, true},
-    Call{FrameType::kCancel, cancel, false},   Call{FrameType::kReschedule, reschedule, true},
-    Call{FrameType::kReplay, replay, false},   Call{FrameType::kPause, pause, true},
-    Call{FrameType::kPurge, purge, false},
+    Call{FrameType::kEnqueue, enqueue, Call::Sort::kOnce},  // Jobs without an id would be there twice.
+    Call{FrameType::kExtend, extend, Call::Sort::kRepeatable},
+    Call{FrameType::kSettle, settle, Call::Sort::kRepeatable},  // Its tokens see to that.
+    Call{FrameType::kQueues, queues, Call::Sort::kQuestion},
+    Call{FrameType::kFind, find, Call::Sort::kQuestion},
+    Call{FrameType::kList, list, Call::Sort::kQuestion},
+    Call{FrameType::kExplain, explain, Call::Sort::kQuestion},
+    Call{FrameType::kAudit, audit, Call::Sort::kQuestion},
+    Call{FrameType::kWatch, watch, Call::Sort::kQuestion},
+    Call{FrameType::kCancel, cancel, Call::Sort::kOnce},
+    Call{FrameType::kReschedule, reschedule, Call::Sort::kRepeatable},
+    Call{FrameType::kReplay, replay, Call::Sort::kOnce},
+    Call{FrameType::kPause, pause, Call::Sort::kRepeatable},
+    Call{FrameType::kPurge, purge, Call::Sort::kOnce},
 };
 
 const Call* find_call(FrameType type) {
@@ -172,7 +178,12 @@ bool carry_out(FrameType type, std::string_view payload, Broker& broker, Inspect
 
 bool is_repeatable(FrameType type) {
   const Call* call = find_call(type);
-  return call != nullptr && call->repeatable;
+  return call != nullptr && call->sort != Call::Sort::kOnce;
+}
+
+bool is_question(FrameType type) {
+  const Call* call = find_call(type);
+  return call == nullptr || call->sort == Call::Sort::kQuestion;
 }
 
 }  // namespace bide::brokers::shared

@@ -30,5 +30,7 @@ bool carry_out(FrameType type, std::string_view payload, Broker& broker, Inspect
 
 // Carrying it out a second time gives the same as once.
 bool is_repeatable(FrameType type);
+// Whether it changes no job: without an answer nothing has happened.
+bool is_question(FrameType type);
 
 }  // namespace bide::brokers::shared

@@ -32,12 +32,6 @@ std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
 
 Error closed() { return {ErrorCode::kUnavailable, "the store is closed"}; }
 
-Error not_confirmed(FrameType type) {
-  std::string text = "the process that owned the data directory ended before it confirmed";
-  if (type == FrameType::kEnqueue) text += "; the jobs may exist";
-  return {ErrorCode::kUnavailable, std::move(text)};
-}
-
 }  // namespace
 
 std::shared_ptr<Guest> Guest::start(Greeted greeted, FindOwner find_owner, Milliseconds patience) {
@@ -285,6 +279,7 @@ void Guest::lose_owner() {
     for (auto at = calls_.begin(); at != calls_.end();) {
       Call& call = at->second;
       const bool unharmed = !call.sent || goodbye_ || is_repeatable(call.type) || call.type == FrameType::kSubscribe;
+      call.unconfirmed = call.unconfirmed || (call.sent && !goodbye_);
       if (unharmed && call.type != FrameType::kUnsubscribe) {
         call.sent = false;
         call.since_ms = now;
@@ -306,7 +301,10 @@ void Guest::lose_owner() {
   outgoing_.clear();
   incoming_ = {};
   deaf_ = goodbye_ = false;
-  for (const Call& call : failed) call.handler(not_confirmed(call.type));
+  for (const Call& call : failed) {
+    fail(call, std::string("the process that owned the data directory ended before it confirmed") +
+                   (call.type == FrameType::kEnqueue ? "; the jobs may exist" : ""));
+  }
 }
 
 void Guest::seek_owner() {
@@ -423,9 +421,7 @@ void Guest::expire_calls(const std::string& why) {
       at = calls_.erase(at);
     }
   }
-  for (const Call& call : expired) {
-    call.handler(Error{ErrorCode::kUnavailable, "the owner of the data directory is gone: " + why});
-  }
+  for (const Call& call : expired) fail(call, "the owner of the data directory is gone: " + why);
 }
 
 void Guest::expire_unanswered() {
@@ -444,9 +440,7 @@ void Guest::expire_unanswered() {
       at = calls_.erase(at);
     }
   }
-  for (const Call& call : expired) {
-    call.handler(Error{ErrorCode::kUnavailable, "not confirmed: the owner of the data directory does not answer"});
-  }
+  for (const Call& call : expired) fail(call, "not confirmed: the owner of the data directory does not answer");
 }
 
 void Guest::end_calls() {
@@ -456,7 +450,12 @@ void Guest::end_calls() {
     calls.swap(calls_);
     unanswered_bytes_ = 0;
   }
-  for (const auto& [number, call] : calls) call.handler(closed());
+  for (const auto& [number, call] : calls) fail(call, closed().message);
+}
+
+void Guest::fail(const Call& call, std::string why) {
+  const bool may_be_done = (call.sent || call.unconfirmed) && !is_question(call.type);
+  call.handler(Error{may_be_done ? ErrorCode::kUnconfirmed : ErrorCode::kUnavailable, std::move(why)});
 }
 
 }  // namespace bide::brokers::shared

@@ -2,7 +2,8 @@
 //
 // When the owner goes, the guest looks for the next one, which may be this very process. Calls that were not answered
 // are handed on where that is harmless: those that the owner has certainly not begun, and those that may be repeated.
-// The others complete with kUnavailable. Subscriptions are made again; leases stay valid.
+// The others complete with kUnconfirmed, or with kUnavailable when they were not sent. Subscriptions are made again;
+// leases stay valid.
 
 #pragma once
 
@@ -90,7 +91,8 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
     SharedFrame frame;
     Handler handler;
     std::int64_t since_ms = 0;
-    bool sent = false;  // Some of it may have reached the owner.
+    bool sent = false;         // Some of it may have reached the owner.
+    bool unconfirmed = false;  // An owner that is gone may have done it.
   };
   struct Subscribed {
     SubscribeOptions options;
@@ -127,6 +129,8 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   template <class Item, class R>
   void ask_for_more(FrameType type, std::shared_ptr<Batch<Item, R>> batch);
   void submit(FrameType type, std::uint64_t number, std::string frame, Handler handler);
+  // Without an answer.
+  static void fail(const Call& call, std::string why);
   static void hand_to(const Successor& successor, const Call& call);
   void say(std::string frame);  // With the lock held, while connected: no answer is expected.
   void wake();                  // With the lock held.

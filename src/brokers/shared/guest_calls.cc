@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kUnansweredBytes = 64ull << 20;
 constexpr std::size_t kItemBytes = kFrameBytes - (1 << 20);
 
-Error not_understood() { return {ErrorCode::kUnavailable, "the owner's answer is not understood"}; }
+Error not_understood() { return {ErrorCode::kUnconfirmed, "the owner's answer is not understood"}; }
 
 // At least what it takes in a frame.
 std::size_t bytes_of(const Job& job) {

@@ -39,7 +39,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
     if (left == 0 || gone_) return answer();
     state_->inspector->list(*choice_.filter, cursor_, std::min<std::size_t>(left, kPage),
                             [self = shared_from_this()](Result<JobPage> page) {
-                              if (!page) return refuse(self->reply_, self->state_->problem_of(page.error()));
+                              if (!page) return self->stop(page.error());
                               self->take_page(std::move(*page));
                             });
   }
@@ -51,7 +51,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
     for (const JobInfo& info : page.jobs) ids.push_back(info.job.id);
     if (ids.empty() || choice_.dry_run) return cursor_.empty() ? answer() : next_page();
     act_(ids, [self = shared_from_this(), ids](const Result<std::vector<Status>>& statuses) {
-      if (!statuses) return refuse(self->reply_, self->state_->problem_of(statuses.error()));
+      if (!statuses) return self->stop(statuses.error());
       for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) self->take_status(ids[i], (*statuses)[i]);
       if (self->cursor_.empty()) return self->answer();
       self->next_page();
@@ -65,6 +65,14 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
     }
     ++failed_;
     if (problems_.size() < kShownProblems) problems_.emplace_back(id, wire::problem_of(status.error()));
+  }
+
+  // Pages before may have been dealt with: then it is not true that nothing was done.
+  void stop(Error error) {
+    if (succeeded_ + failed_ > 0) {
+      error = {ErrorCode::kUnconfirmed, std::to_string(succeeded_) + " jobs were dealt with, then: " + error.message};
+    }
+    refuse(reply_, state_->problem_of(error));
   }
 
   void answer() {

@@ -41,6 +41,7 @@ Problem invalid_batch(std::size_t bad, std::size_t all) {
 }
 
 // Nothing was written of any, and all for the same reason, which is not theirs: then that is the answer to the whole.
+// What may have been written is told item by item, so that nobody sends the whole again.
 const Problem* refused_whole(const Enqueuing& call) {
   const Problem* first = nullptr;
   for (const BatchResult& result : call.results) {
@@ -48,7 +49,7 @@ const Problem* refused_whole(const Enqueuing& call) {
     if (first == nullptr) first = &*result.problem;
     if (result.problem->code != first->code) return nullptr;
   }
-  const bool ours = first != nullptr && (first->status == 429 || first->status >= 500);
+  const bool ours = first != nullptr && (first->status == 429 || first->status >= 500) && first->code != "unconfirmed";
   return ours ? first : nullptr;
 }
 
@@ -126,7 +127,7 @@ void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> resu
     if (!results) {
       result.problem = state.problem_of(results.error(), call->sent.size());
     } else if (i >= results->size() || !(*results)[i]) {
-      const Error missing{ErrorCode::kUnavailable, "the broker did not say what became of the job"};
+      const Error missing{ErrorCode::kUnconfirmed, "the broker did not say what became of the job"};
       result.problem = state.problem_of(i < results->size() ? (*results)[i].error() : missing, call->sent.size());
     } else {
       result.enqueued = *(*results)[i];

@@ -4,6 +4,7 @@
 
 #include "server/api/api_test_bench.h"
 #include "server/api/idempotency.h"
+#include "wire/batch_json.h"
 #include "wire/job_json.h"
 
 namespace bide::server {
@@ -333,6 +334,22 @@ TEST_F(EnqueueRoute, WhatTheBrokerRefusesIsToldAsWhatItIs) {
       EXPECT_EQ(!response.fields.empty() && response.fields[0].first == "Retry-After", row.come_again) << row.name;
     }
   }
+  router_ = nullptr;
+}
+
+TEST_F(EnqueueRoute, WhatMayHaveBeenWrittenIsToldItemByItem) {
+  SlowBroker broken(store_->broker());
+  Api api({.broker = &broken, .inspector = &store_->inspector()});
+  router_ = std::make_unique<Router>(api.routes());
+  broken.refuses = Error{ErrorCode::kUnconfirmed, "the answer was lost"};
+  const Response one = post("/v1/jobs", R"({"kind":"a"})");
+  expect_problem(one, 504, "unconfirmed", "the answer was lost");
+  EXPECT_TRUE(one.fields.empty());
+  const Response many = post("/v1/jobs", R"([{"kind":"a"},{"kind":"b"}])");
+  EXPECT_EQ(many.status, 200);
+  const auto results = wire::read_batch_results(many.body);
+  ASSERT_TRUE(results && results->size() == 2) << many.body;
+  for (const auto& result : *results) EXPECT_EQ(result.error().code, ErrorCode::kUnconfirmed);
   router_ = nullptr;
 }
 

@@ -77,7 +77,7 @@ void take_statuses(const Shared& call, const Result<std::vector<Status>>& status
   std::vector<LeaseDesk::Out> still_out;
   std::uint64_t drained = 0;
   KnownLeases known(call->known);
-  const Error missing{ErrorCode::kUnavailable, "the broker did not say what became of the settlement"};
+  const Error missing{ErrorCode::kUnconfirmed, "the broker did not say what became of the settlement"};
   for (std::size_t i = 0; i < call->sent.size(); ++i) {
     SettleItem& item = call->request.items[call->sent[i]];
     const LeaseRef& lease = item.settlement.lease;

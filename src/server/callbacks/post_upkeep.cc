@@ -62,7 +62,7 @@ void Deliverer::Post::take_statuses(const std::vector<Key>& keys, const Result<s
     if (statuses && i < statuses->size()) {
       take_status(*held, (*statuses)[i]);
     } else {
-      take_status(*held, statuses ? Status(Error{ErrorCode::kUnavailable, "the broker answered too little"})
+      take_status(*held, statuses ? Status(Error{ErrorCode::kUnconfirmed, "the broker answered too little"})
                                   : Status(statuses.error()));
     }
   }

@@ -310,7 +310,8 @@ void ForeignBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status
         Result<std::vector<Status>> removed = parts->dead.remove(parts->queues(), ids);
         if (!removed) return done(removed.error());
         for (Status& one : *removed) {
-          if (!one) one = Error{ErrorCode::kUnsupported, one.error().message + ", and " + std::string(kNoIndex)};
+          if (one || one.error().code != ErrorCode::kNotFound) continue;
+          one = Error{ErrorCode::kUnsupported, one.error().message + ", and " + std::string(kNoIndex)};
         }
         done(std::move(removed));
       },

@@ -75,6 +75,22 @@ bool matches(const JobFilter& filter, const JobInfo& info) {
 
 Error not_dead(const JobId& id) { return {ErrorCode::kNotFound, "job " + id.to_string() + " is not among the dead"}; }
 
+// The connection was lost in the middle. Whether the acknowledgements of those that were dealt with have arrived is not
+// known; the others were not touched.
+std::vector<Status> interrupted(const std::vector<JobId>& ids, const std::map<JobId, Status>& dealt_with,
+                                const Error& error) {
+  std::vector<Status> answers;
+  for (const JobId& id : ids) {
+    const auto found = dealt_with.find(id);
+    if (found == dealt_with.end()) {
+      answers.push_back(error);
+    } else {
+      answers.push_back(found->second ? Status(unconfirmed(error)) : found->second);
+    }
+  }
+  return answers;
+}
+
 }  // namespace
 
 ForeignDead::ForeignDead(const Settings& settings, const Dialect& dialect, Sender sender)
@@ -155,7 +171,8 @@ Result<std::vector<Status>> ForeignDead::replay(const std::vector<std::string>& 
       statuses.emplace(id, sent);
       return sent.has_value();
     });
-    if (!visited) return visited.error();
+    if (!visited && statuses.empty()) return visited.error();
+    if (!visited) return interrupted(ids, statuses, visited.error());
   }
   std::vector<Status> answers;
   for (const JobId& id : ids) {
@@ -166,13 +183,14 @@ Result<std::vector<Status>> ForeignDead::replay(const std::vector<std::string>& 
 }
 
 Result<std::vector<Status>> ForeignDead::remove(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
-  std::map<JobId, bool> removed;
+  std::map<JobId, Status> removed;
   for (const std::string& queue : queues) {
     const Status visited = visit(queue, [&](const JobInfo& info, const Delivery&) {
       if (std::find(ids.begin(), ids.end(), info.job.id) == ids.end()) return false;
-      return removed.emplace(info.job.id, true).second;
+      return removed.emplace(info.job.id, Status()).second;
     });
-    if (!visited) return visited.error();
+    if (!visited && removed.empty()) return visited.error();
+    if (!visited) return interrupted(ids, removed, visited.error());
   }
   std::vector<Status> answers;
   for (const JobId& id : ids) answers.push_back(removed.contains(id) ? Status() : Status(not_dead(id)));
@@ -194,7 +212,9 @@ Result<std::uint32_t> ForeignDead::purge(const std::string& amqp_queue) {
       Connection::open(settings_, "compat visitor", 0, ConnectionUse::kReading);
   if (!connection) return connection.error();
   if (Status opened = (*connection)->open_channel(kVisiting); !opened) return opened.error();
-  return (*connection)->purge_queue(kVisiting, amqp_queue);
+  Result<std::uint32_t> purged = (*connection)->purge_queue(kVisiting, amqp_queue);
+  if (!purged) return unconfirmed(purged.error());
+  return purged;
 }
 
 }  // namespace bide::brokers::rabbitmq::compat

@@ -116,12 +116,15 @@ void ForeignConsumer::State::publish_all(std::vector<Publication> publications, 
   struct Batch {
     std::size_t missing;
     Status status;
+    bool written = false;
   };
   auto batch = std::make_shared<Batch>(Batch{publications.size(), {}});
   for (Publication& publication : publications) {
     publication.done = [batch, done, weak = weak_from_this()](Status status) {
+      batch->written = batch->written || status;
       if (!status && batch->status) batch->status = std::move(status);
       if (--batch->missing > 0) return;
+      if (!batch->status && batch->written) batch->status = unconfirmed(batch->status.error());
       if (const auto state = weak.lock()) state->letters.post([batch, done] { done(std::move(batch->status)); });
     };
   }
