@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,12 +50,23 @@ struct JobFilter {
   std::string error = {};              // Contained in the newest error text.
   std::optional<Time> since = {};      // Dead or done: finished at or after; others: due at or after.
   std::optional<Time> until = {};
+
+  bool bodies = true;  // What list() gives of each: without, neither body nor result.
 };
 
 struct JobPage {
+  static constexpr std::size_t kMostBytes = 4 * 1024 * 1024;  // The job that goes beyond it is the last of its page.
+
   std::vector<JobInfo> jobs = {};  // Dead and done: newest first. Others: next due first.
   std::string next = {};      // Empty: that was all. Otherwise the cursor of the next page.
 };
+
+struct CancelOptions {
+  std::optional<JobState> state = {};  // Only jobs that are in this state at that moment; others: kWrongState.
+};
+
+// Gives up what it came from. Safe to call from any thread, at any time, more than once; never blocks.
+using GiveUp = std::function<void()>;
 
 struct ReplayOptions {
   bool keep_attempts = false;  // Keep the old counters: the budget is not fresh.
@@ -83,15 +95,17 @@ class Inspector {
 
   virtual void queues(Completion<std::vector<QueueInfo>> done) = 0;
   virtual void find(JobId id, Completion<JobInfo> done) = 0;
+  // A page has at most `limit` jobs (1 to 1000), and ends early when they have more than JobPage::kMostBytes.
   virtual void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) = 0;
   virtual void explain(JobId id, Completion<Explanation> done) = 0;
   virtual void audit(Completion<AuditReport> done) = 0;
 
   // Completes when the job is done or dead, with what became of it. kNotFound also when it is removed meanwhile.
-  virtual void watch(JobId id, Completion<JobInfo> done) = 0;
+  // Once given up, `done` is released without being called, unless it was on its way already.
+  virtual GiveUp watch(JobId id, Completion<JobInfo> done) = 0;
 
   // Takes jobs out of scheduled, ready or dead; a running attempt is told to stop at its next extend.
-  virtual void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) = 0;
+  virtual void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) = 0;
   virtual void reschedule(JobId id, Time due, Completion<void> done) = 0;
   virtual void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) = 0;
 

@@ -22,12 +22,13 @@ namespace {
 constexpr std::size_t kNoLimit = 1'000'000'000;
 constexpr std::size_t kBatch = 1000;
 
-std::vector<JobInfo> dead_jobs(Client& client, const Invocation& call, std::size_t otherwise) {
+JobPage dead_jobs(Client& client, const Invocation& call, std::size_t otherwise, bool bodies) {
   JobFilter filter = filter_of(call);
   filter.states = {JobState::kDead};
+  filter.bodies = bodies;
   const auto most = static_cast<std::int64_t>(otherwise);
   const std::int64_t limit = call.number(kLimitFlag.name, most, 1, static_cast<std::int64_t>(kNoLimit));
-  return list_all(client.inspector(), filter, static_cast<std::size_t>(limit));
+  return list_all(client.inspector(), filter, static_cast<std::size_t>(limit), call.value_or(kCursorFlag.name, ""));
 }
 
 // By id, by filter, or all of them when that was said.
@@ -36,7 +37,7 @@ std::vector<JobInfo> chosen(Client& client, const Invocation& call) {
     if (!has_filter(call) && !call.has("--all")) {
       fail_usage("which ones? Give ids, a filter such as --kind, or --all");
     }
-    return dead_jobs(client, call, kNoLimit);
+    return dead_jobs(client, call, kNoLimit, false).jobs;
   }
   std::vector<JobInfo> jobs;
   for (const JobId& id : call.job_ids()) {
@@ -51,14 +52,7 @@ std::vector<JobInfo> chosen(Client& client, const Invocation& call) {
 
 int list(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
-  const std::vector<JobInfo> jobs = dead_jobs(client, call, 50);
-  if (call.json()) {
-    JsonArray array;
-    for (const JobInfo& info : jobs) array.add(to_json(info));
-    std::puts(JsonObject().add("jobs", array).text().c_str());
-  } else {
-    std::fputs(jobs.empty() ? "no dead jobs\n" : job_table(jobs, now()).c_str(), stdout);
-  }
+  print_page(call, dead_jobs(client, call, 50, call.json()), "no dead jobs");
   return kOk;
 }
 
@@ -114,7 +108,9 @@ int remove(const Invocation& call) {
     const std::vector<JobId> some(ids.begin() + static_cast<std::ptrdiff_t>(from),
                                   ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), from + kBatch)));
     for (Status& each :
-         ask<std::vector<Status>>([&](auto done) { client.inspector().cancel(some, std::move(done)); })) {
+         ask<std::vector<Status>>([&](auto done) {
+           client.inspector().cancel(some, {.state = JobState::kDead}, std::move(done));
+         })) {
       statuses.push_back(std::move(each));
     }
   }
@@ -126,7 +122,7 @@ int export_all(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
   StatusLine status;
   status.show("reading dead jobs");
-  const std::vector<JobInfo> jobs = dead_jobs(client, call, kNoLimit);
+  const std::vector<JobInfo> jobs = dead_jobs(client, call, kNoLimit, true).jobs;
   status.clear();
   for (const JobInfo& info : jobs) std::puts(to_json(info).text().c_str());
   return kOk;
@@ -144,7 +140,7 @@ std::vector<Command> dead_commands() {
   constexpr Argument kIds = {"ID", "of dead jobs; without any, the flags choose", true, true};
   constexpr Flag kAll = {"--all", "", "all dead jobs"};
   return {
-      {.path = "dead list", .summary = "List dead jobs, newest first", .flags = with_filters({kJsonFlag}), .run = list},
+      {.path = "dead list", .summary = "List dead jobs, newest first", .flags = with_filters({kCursorFlag, kJsonFlag}), .run = list},
       {.path = "dead show",
        .summary = "Show everything about one dead job",
        .arguments = {{"ID", "of the job"}},

@@ -25,7 +25,7 @@ struct Row {
 
 std::map<std::string, Row> rows_of(Inspector& inspector) {
   std::map<std::string, Row> rows;
-  for (const JobInfo& info : list_all(inspector, {}, 1'000'000)) {
+  for (const JobInfo& info : list_all(inspector, {.bodies = false}, 1'000'000).jobs) {
     Row& row = rows[info.job.kind];
     ++row.jobs;
     row.attempts += info.attempts;

@@ -33,7 +33,8 @@ bool Drain::has_any(const std::string& queue, const std::vector<JobState>& state
     filter.states = states;
     filter.queue = queue;
     filter.kind = kind;
-    return !list_all(client_.inspector(), filter, 1).empty();
+    filter.bodies = false;
+    return !list_all(client_.inspector(), filter, 1).jobs.empty();
   });
 }
 
@@ -59,8 +60,9 @@ void Drain::tell_what_is_left(WorkLog& log) const {
     JobFilter filter;
     filter.states = {JobState::kScheduled, JobState::kReady, JobState::kRunning};
     filter.queue = queue.name;
+    filter.bodies = false;
     std::map<std::string, std::uint64_t> kinds;
-    const std::vector<JobInfo> jobs = list_all(client_.inspector(), filter, kMostCounted);
+    const std::vector<JobInfo> jobs = list_all(client_.inspector(), filter, kMostCounted).jobs;
     for (const JobInfo& info : jobs) ++kinds[info.job.kind];
     for (const auto& [kind, count] : kinds) {
       log.left(queue.name, "of kind " + kind, count, jobs.size() == kMostCounted);

@@ -28,26 +28,8 @@ int list(const Invocation& call) {
   for (const std::string& state : call.values("--state")) filter.states.push_back(parse_state(state));
   const auto limit = static_cast<std::size_t>(call.number(kPageFlag.name, 50, 1, 1000));
   Client client = open_client(call, Missing::kRefuse);
-  const JobPage page = job_page_at(client.inspector(), filter, call.value_or("--cursor", ""), limit);
-  if (call.json()) {
-    JsonArray jobs;
-    for (const JobInfo& info : page.jobs) jobs.add(to_json(info));
-    JsonObject json;
-    json.add("jobs", jobs);
-    if (page.next.empty()) {
-      json.add_null("next");
-    } else {
-      json.add("next", page.next);
-    }
-    std::puts(json.text().c_str());
-    return kOk;
-  }
-  if (page.jobs.empty()) {
-    std::puts("no jobs match");
-    return kOk;
-  }
-  std::fputs(job_table(page.jobs, now()).c_str(), stdout);
-  if (!page.next.empty()) say("there are more: --cursor " + page.next);
+  filter.bodies = call.json();
+  print_page(call, job_page_at(client.inspector(), filter, call.value_or(kCursorFlag.name, ""), limit), "no jobs match");
   return kOk;
 }
 
@@ -90,7 +72,7 @@ int cancel(const Invocation& call) {
   const std::vector<JobId> ids = call.job_ids();
   Client client = open_client(call, Missing::kRefuse);
   return print_statuses(call, "cancelled", ids, ask<std::vector<Status>>([&](auto done) {
-                          client.inspector().cancel(ids, std::move(done));
+                          client.inspector().cancel(ids, {}, std::move(done));
                         }));
 }
 
@@ -117,7 +99,7 @@ std::vector<Command> job_commands() {
        .summary = "List jobs, next due first, then dead and done ones, newest first",
        .flags = {{"--state", "STATE", "scheduled, ready, running, done or dead; may be given several times", true},
                  kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
-                 {"--cursor", "CURSOR", "where the page before ended"}, kUrlFlag, kJsonFlag},
+                 kCursorFlag, kUrlFlag, kJsonFlag},
        .run = list},
       {.path = "job show",
        .summary = "Show everything about one job",

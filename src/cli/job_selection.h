@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <functional>
-#include <vector>
+#include <cstddef>
+#include <string>
 
 #include "bide/inspector.h"
 #include "cli/invocation.h"
@@ -24,8 +24,13 @@ inline constexpr Flag kDryRunFlag = {"--dry-run", "", "only say what would be do
 JobFilter filter_of(const Invocation& call);
 bool has_filter(const Invocation& call);
 
-// Every job that matches, up to `most`, page by page.
-std::vector<JobInfo> list_all(Inspector& inspector, const JobFilter& filter, std::size_t most);
+inline constexpr Flag kCursorFlag = {"--cursor", "CURSOR", "where the page before ended"};
+
+// Every job that matches, from the cursor on and up to `most`, page by page; `next` is where to go on.
+JobPage list_all(Inspector& inspector, const JobFilter& filter, std::size_t most, std::string cursor = {});
+
+// As a table or as JSON, and whether there are more.
+void print_page(const Invocation& call, const JobPage& page, const char* nothing);
 
 // Asks on a terminal; elsewhere --yes is needed. Throws Failure when the answer is no.
 void confirm(const Invocation& call, const std::string& what);

@@ -126,7 +126,7 @@ Result<JobInfo> Client::find(JobId id) const {
 }
 
 Result<JobInfo> Client::wait_for(JobId id, Milliseconds timeout) const {
-  // Shared with the completion, which may come long after nobody waits any more.
+  // Shared with the completion, which may be on its way when nobody waits any more.
   struct Slot {
     std::mutex mutex;
     std::condition_variable arrived;
@@ -140,13 +140,15 @@ Result<JobInfo> Client::wait_for(JobId id, Milliseconds timeout) const {
   }
   if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
   auto slot = std::make_shared<Slot>();
-  inspector->watch(id, [slot](Result<JobInfo> info) {
+  const GiveUp give_up = inspector->watch(id, [slot](Result<JobInfo> info) {
     std::lock_guard lock(slot->mutex);
     slot->result.emplace(std::move(info));
     slot->arrived.notify_one();
   });
   std::unique_lock lock(slot->mutex);
   if (!slot->arrived.wait_for(lock, timeout, [&] { return slot->result.has_value(); })) {
+    lock.unlock();
+    give_up();
     return Error{ErrorCode::kUnavailable, "job " + id.to_string() + " was neither done nor dead after " +
                                               std::to_string(timeout.count()) + " ms"};
   }

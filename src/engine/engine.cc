@@ -441,12 +441,20 @@ void Engine::audit(Completion<AuditReport> done) {
   submit<AuditReport>(std::move(done), [](Ledger& ledger) { return ledger.audit(); });
 }
 
-void Engine::watch(JobId id, Completion<JobInfo> done) {
-  hand_over<JobInfo>(*inbox_, std::move(done), [id](Ledger& ledger, const auto& tell) { ledger.watch(id, tell); });
+GiveUp Engine::watch(JobId id, Completion<JobInfo> done) {
+  const std::uint64_t number = ++last_watch_;
+  hand_over<JobInfo>(*inbox_, std::move(done),
+                     [id, number](Ledger& ledger, const auto& tell) { ledger.watch(id, number, tell); });
+  return [inbox = std::weak_ptr<Inbox>(inbox_), id, number] {
+    const std::shared_ptr<Inbox> open = inbox.lock();
+    if (open) open->post({[id, number](Ledger& ledger) { ledger.give_up_watch(id, number); }, nullptr});
+  };
 }
 
-void Engine::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-  submit<std::vector<Status>>(std::move(done), [ids = std::move(ids)](Ledger& ledger) { return ledger.cancel(ids); });
+void Engine::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
+  submit<std::vector<Status>>(std::move(done), [ids = std::move(ids), options](Ledger& ledger) {
+    return ledger.cancel(ids, options);
+  });
 }
 
 void Engine::reschedule(JobId id, Time due, Completion<void> done) {

@@ -42,8 +42,8 @@ class Engine : public Broker, public Inspector {
   void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) override;
   void explain(JobId id, Completion<Explanation> done) override;
   void audit(Completion<AuditReport> done) override;
-  void watch(JobId id, Completion<JobInfo> done) override;
-  void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) override;
+  GiveUp watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
@@ -98,6 +98,7 @@ class Engine : public Broker, public Inspector {
   OpenReport open_report_;
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   std::atomic<std::uint32_t> last_subscription_ = 0;
+  std::atomic<std::uint64_t> last_watch_ = 0;
 
   mutable std::mutex mutex_;  // Guards everything up to the next blank line.
   Pressure pressure_;

@@ -26,6 +26,16 @@ enum class EntryState : std::uint8_t {
   kZombie,  // Not a job any more, but still linked in a list: freed when the list comes across it.
 };
 
+inline JobState public_state(EntryState state) {
+  switch (state) {
+    case EntryState::kReady: return JobState::kReady;
+    case EntryState::kRunning: return JobState::kRunning;
+    case EntryState::kDone: return JobState::kDone;
+    case EntryState::kDead: return JobState::kDead;
+    default: return JobState::kScheduled;
+  }
+}
+
 // Packed, because a hundred million of them must fit.
 #pragma pack(push, 4)
 struct Entry {

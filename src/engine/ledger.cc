@@ -315,7 +315,7 @@ void Ledger::abandon(const Error& error) {
   for (const auto& callback : take_callbacks()) callback(error);
   for (const Task& task : std::exchange(tasks_, {})) task.abandon(error);
   for (const auto& [id, watchers] : std::exchange(watchers_, {})) {
-    for (const auto& done : watchers) done(error);
+    for (const Watch& watch : watchers) watch.done(error);
   }
 }
 

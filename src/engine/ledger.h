@@ -112,8 +112,11 @@ class Ledger {
   Result<Explanation> explain(const JobId& id);
   AuditReport audit() const;
   // done runs after the commit in which the job finished, or at once after the next when it has.
-  void watch(const JobId& id, Completion<JobInfo> done);
-  std::vector<Status> cancel(const std::vector<JobId>& ids);
+  // The caller chooses the number, by which a watch is given up.
+  void watch(const JobId& id, std::uint64_t number, Completion<JobInfo> done);
+  void give_up_watch(const JobId& id, std::uint64_t number);
+  std::size_t watches() const;
+  std::vector<Status> cancel(const std::vector<JobId>& ids, const CancelOptions& options = {});
   Status reschedule(const JobId& id, Time due);
   std::vector<Status> replay(const std::vector<JobId>& ids, const ReplayOptions& options);
   Status pause(const std::string& queue, bool paused);
@@ -157,6 +160,10 @@ class Ledger {
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
   Result<JobInfo> describe(Slot slot);
+  struct Listing;
+  // True: the page is whole, and answered.
+  Result<bool> search(Listing& listing, const Completion<JobPage>& done);
+  Result<bool> read_page(Listing& listing, const Completion<JobPage>& done);
   // The effects are written from `first_effect` on.
   Status settle_one(Settlement& settlement, const Error* refused, const WrittenJobs& written, std::size_t first_effect);
   Result<bool> settled_before(Slot slot, const Settlement& settlement);
@@ -215,7 +222,11 @@ class Ledger {
   DuplicateStarts duplicate_starts_;
   std::deque<Task> tasks_;
   Callbacks after_commit_;
-  std::unordered_map<JobId, std::vector<Completion<JobInfo>>> watchers_;
+  struct Watch {
+    std::uint64_t number = 0;
+    Completion<JobInfo> done;
+  };
+  std::unordered_map<JobId, std::vector<Watch>> watchers_;
 };
 
 }  // namespace bide::engine

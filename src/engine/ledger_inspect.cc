@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/duration.h"
+#include "core/job_bytes.h"
 #include "core/quote.h"
 #include "engine/ledger.h"
 #include "platform/fatal.h"
@@ -16,16 +17,9 @@ using journal::RecordView;
 namespace {
 
 constexpr Slot kSlotsAPiece = 65'536;
-
-JobState public_state(EntryState state) {
-  switch (state) {
-    case EntryState::kReady: return JobState::kReady;
-    case EntryState::kRunning: return JobState::kRunning;
-    case EntryState::kDone: return JobState::kDone;
-    case EntryState::kDead: return JobState::kDead;
-    default: return JobState::kScheduled;
-  }
-}
+// Of records: read in one step, and for one page. A record is checked as a whole, so its body is read even to be left out.
+constexpr std::size_t kReadAPiece = 1 << 20;
+constexpr std::size_t kReadAPage = 64 << 20;
 
 bool is_job(EntryState state) { return state != EntryState::kFree && state != EntryState::kZombie; }
 
@@ -95,6 +89,8 @@ Result<JobInfo> Ledger::describe(Slot slot) {
     if (Status decoded = decode(*view, record); !decoded) return decoded.error();
     info.result = std::move(record.result);
     info.result_content_type = std::move(record.content_type);
+    info.counts = record.past.counts;
+    info.history = std::move(record.past.history);
     return info;
   }
   auto loaded = load(slot);
@@ -180,7 +176,9 @@ std::optional<Place> from_cursor(const std::string& cursor) {
   return Place{static_cast<std::int64_t>(key ^ (1ull << 63)), *id};
 }
 
-struct Listing {
+}  // namespace
+
+struct Ledger::Listing {
   JobFilter filter;
   std::uint8_t states = 0;  // Bits by EntryState.
   bool newest_first = false;
@@ -190,6 +188,11 @@ struct Listing {
   std::size_t limit = 0;
   Slot cursor = 0;
   std::vector<Place> best;  // The first `limit` + 1 places after `after`, and some more.
+  bool found = false;       // `best` is what there is; now they are read.
+  std::size_t next = 0;     // Of `best`, to be read.
+  std::size_t bytes = 0;    // That the page has, and that were read for it.
+  std::size_t bytes_read = 0;
+  JobPage page;
 
   Place place_of(const Entry& entry) const { return {newest_first ? -entry.due() : entry.due(), entry.id}; }
 
@@ -207,8 +210,6 @@ struct Listing {
     if (best.size() > limit + 1) best.resize(limit + 1);
   }
 };
-
-}  // namespace
 
 template <class T>
 void Ledger::answer_after_commit(Completion<T> done, Result<T> answer) {
@@ -256,41 +257,62 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
   }
   listing->filter = std::move(filter);
   const auto run = [this, listing, done]() -> Result<bool> {
-    // A record that cannot be read spoils this page, not the store.
-    const auto give_up = [&](const Error& error) {
-      answer_after_commit<JobPage>(done, error);
-      return true;
-    };
-    const Slot end = std::min<Slot>(state_.slots(), listing->cursor + kSlotsAPiece);
-    for (; listing->cursor < end; ++listing->cursor) {
-      const Entry& entry = state_[listing->cursor];
-      if (!is_job(entry.entry_state()) || !listing->matches(entry)) continue;
-      if (!listing->filter.error.empty()) {
-        if (entry.entry_state() == EntryState::kDone) continue;
-        const auto past = load_past(listing->cursor);
-        if (!past) return give_up(past.error());
-        if (past->history.empty() || past->history.back().text.find(listing->filter.error) == std::string::npos) continue;
-      }
-      listing->best.push_back(listing->place_of(entry));
-      if (listing->best.size() >= 2 * listing->limit + 2) listing->trim();
-    }
-    if (listing->cursor < state_.slots()) return false;
-    listing->trim();
-    JobPage page;
-    const bool more = listing->best.size() > listing->limit;
-    if (more) listing->best.resize(listing->limit);
-    for (const Place& place : listing->best) {
-      const Slot slot = state_.find(place.id);
-      if (slot == kNoSlot) continue;
-      auto info = describe(slot);
-      if (!info) return give_up(info.error());
-      page.jobs.push_back(std::move(*info));
-    }
-    if (more) page.next = to_cursor(listing->best.back());
-    answer_after_commit<JobPage>(done, std::move(page));
-    return true;
+    return listing->found ? read_page(*listing, done) : search(*listing, done);
   };
   tasks_.push_back({run, [done](const Error& error) { done(error); }});
+}
+
+Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
+  const Slot end = std::min<Slot>(state_.slots(), listing.cursor + kSlotsAPiece);
+  for (; listing.cursor < end; ++listing.cursor) {
+    const Entry& entry = state_[listing.cursor];
+    if (!is_job(entry.entry_state()) || !listing.matches(entry)) continue;
+    if (!listing.filter.error.empty()) {
+      if (entry.entry_state() == EntryState::kDone) continue;
+      const auto past = load_past(listing.cursor);
+      if (!past) {
+        // A record that cannot be read spoils this page, not the store.
+        answer_after_commit<JobPage>(done, past.error());
+        return true;
+      }
+      if (past->history.empty() || past->history.back().text.find(listing.filter.error) == std::string::npos) continue;
+    }
+    listing.best.push_back(listing.place_of(entry));
+    if (listing.best.size() >= 2 * listing.limit + 2) listing.trim();
+  }
+  if (listing.cursor < state_.slots()) return false;
+  listing.trim();
+  listing.found = true;
+  return read_page(listing, done);
+}
+
+Result<bool> Ledger::read_page(Listing& listing, const Completion<JobPage>& done) {
+  const std::size_t last = std::min(listing.best.size(), listing.limit);
+  std::size_t read = 0;
+  while (listing.next < last && read < kReadAPiece) {
+    if (listing.bytes >= JobPage::kMostBytes || listing.bytes_read >= kReadAPage) break;
+    const Slot slot = state_.find(listing.best[listing.next++].id);
+    // Steps of others come between the pieces.
+    if (slot == kNoSlot || (listing.states >> state_[slot].state & 1) == 0) continue;
+    read += state_[slot].body_bytes + state_[slot].details_bytes;
+    auto info = describe(slot);
+    if (!info) {
+      answer_after_commit<JobPage>(done, info.error());
+      return true;
+    }
+    if (!listing.filter.bodies) {
+      info->job.body = {};
+      info->result = {};
+    }
+    listing.bytes += core::shown_bytes(*info);
+    listing.page.jobs.push_back(std::move(*info));
+  }
+  listing.bytes_read += read;
+  const bool full = listing.bytes >= JobPage::kMostBytes || listing.bytes_read >= kReadAPage;
+  if (listing.next < last && !full) return false;
+  if (listing.next < listing.best.size()) listing.page.next = to_cursor(listing.best[listing.next - 1]);
+  answer_after_commit<JobPage>(done, std::move(listing.page));
+  return true;
 }
 
 void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
@@ -320,14 +342,27 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
   tasks_.push_back({std::move(run), [done](const Error& error) { done(error); }});
 }
 
-void Ledger::watch(const JobId& id, Completion<JobInfo> done) {
+void Ledger::watch(const JobId& id, std::uint64_t number, Completion<JobInfo> done) {
   const Slot slot = state_.find(id);
   if (slot != kNoSlot && !is_finished(state_[slot].entry_state())) {
-    watchers_[id].push_back(std::move(done));
+    watchers_[id].push_back({number, std::move(done)});
     return;
   }
   // What finished it may be in this very step, and is not to be told before it is durable.
   answer_after_commit<JobInfo>(std::move(done), find(id));
+}
+
+void Ledger::give_up_watch(const JobId& id, std::uint64_t number) {
+  const auto found = watchers_.find(id);
+  if (found == watchers_.end()) return;
+  std::erase_if(found->second, [number](const Watch& watch) { return watch.number == number; });
+  if (found->second.empty()) watchers_.erase(found);
+}
+
+std::size_t Ledger::watches() const {
+  std::size_t count = 0;
+  for (const auto& [id, watches] : watchers_) count += watches.size();
+  return count;
 }
 
 // Something final has happened to the job, and is applied: whoever watches it is told after the commit.
@@ -335,7 +370,7 @@ void Ledger::finished(const JobId& id) {
   const auto found = watchers_.find(id);
   if (found == watchers_.end()) return;
   const Result<JobInfo> info = find(id);
-  for (auto& done : found->second) answer_after_commit<JobInfo>(std::move(done), info);
+  for (Watch& watch : found->second) answer_after_commit<JobInfo>(std::move(watch.done), info);
   watchers_.erase(found);
 }
 

@@ -342,7 +342,11 @@ Status Ledger::append_done(Slot slot, Done& done) {
                              .at_ms = now_ms(),
                              .attempts = static_cast<std::uint32_t>(state_[slot].attempts),
                              .result = std::move(done.result),
-                             .content_type = std::move(done.content_type)};
+                             .content_type = std::move(done.content_type),
+                             .past = {}};
+  // Of earlier attempts. What cannot be read of them is no reason not to be done.
+  if (auto past = load_past(slot)) record.past = std::move(*past);
+  record.past.note.clear();
   if (record.result.empty()) record.content_type.clear();
   release_credit(slot);
   const journal::RecordRef at = append(*journal_, record);
@@ -440,7 +444,7 @@ Status Ledger::remove(const JobId& id, journal::RemoveCause cause) {
   return applied;
 }
 
-std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids) {
+std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids, const CancelOptions& options) {
   std::vector<Status> statuses;
   for (const JobId& id : ids) {
     const Slot slot = state_.find(id);
@@ -449,7 +453,9 @@ std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids) {
       continue;
     }
     const EntryState state = state_[slot].entry_state();
-    if (state == EntryState::kDone) {
+    if (options.state && public_state(state) != *options.state) {
+      statuses.push_back(wrong_state(id, state, std::string(to_string(*options.state)).c_str()));
+    } else if (state == EntryState::kDone) {
       statuses.push_back(wrong_state(id, state, "scheduled, ready, running and dead"));
     } else if (Status roomy = make_room(64, true); !roomy) {
       statuses.push_back(roomy);

@@ -65,8 +65,11 @@ class SlowInspector : public Inspector {
   void list(JobFilter, std::string, std::size_t, Completion<JobPage> done) override { done(none()); }
   void explain(JobId, Completion<Explanation> done) override { done(none()); }
   void audit(Completion<AuditReport> done) override { done(none()); }
-  void watch(JobId, Completion<JobInfo> done) override { done(none()); }
-  void cancel(std::vector<JobId>, Completion<std::vector<Status>> done) override { done(none()); }
+  GiveUp watch(JobId, Completion<JobInfo> done) override {
+    done(none());
+    return [] {};
+  }
+  void cancel(std::vector<JobId>, CancelOptions, Completion<std::vector<Status>> done) override { done(none()); }
   void reschedule(JobId, Time, Completion<void> done) override { done(none()); }
   void replay(std::vector<JobId>, ReplayOptions, Completion<std::vector<Status>> done) override { done(none()); }
   void pause(std::string, bool, Completion<void> done) override { done(none()); }

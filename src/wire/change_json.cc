@@ -14,10 +14,10 @@ namespace bide::wire {
 namespace {
 
 constexpr auto kReschedule = std::to_array<std::string_view>({"due", "delay", "delay_ms"});
+constexpr auto kCancel = std::to_array<std::string_view>({"ids", "state"});
 constexpr auto kFilter = std::to_array<std::string_view>({"state", "queue", "kind", "error", "since", "until"});
 constexpr auto kReplay =
     std::to_array<std::string_view>({"ids", "filter", "limit", "dry_run", "keep_attempts", "delay", "delay_ms"});
-constexpr std::size_t kIdsOnly = 1;
 constexpr std::size_t kChoiceOnly = 4;
 
 // Calls take(name) for each field of the body, which is one object with these fields and no others.
@@ -88,15 +88,13 @@ MaybeProblem read_chosen(std::string_view body, std::size_t names, ReplayRequest
     return name == "delay" ? take_duration(in, name, request.options.delay)
                            : take_milliseconds(in, name, request.options.delay);
   };
-  const std::string_view wanted = names == kIdsOnly ? "{\"ids\":[\"...\"]}" : "{\"ids\":[\"...\"]} or {\"filter\":{}}";
-  if (MaybeProblem problem = read_object(body, wanted, std::span(kReplay).first(names), take)) return problem;
+  constexpr std::string_view kWanted = "{\"ids\":[\"...\"]} or {\"filter\":{}}";
+  if (MaybeProblem problem = read_object(body, kWanted, std::span(kReplay).first(names), take)) return problem;
   if (has_ids && choice.filter) return conflicting_fields("ids", "filter");
   if (has_ids && has_limit) return conflicting_fields("ids", "limit");
   if (has_ids && choice.dry_run) return conflicting_fields("ids", "dry_run");
   if (!has_ids && !choice.filter) {
-    return make_problem("missing_field",
-                        names == kIdsOnly ? "ids is missing" : "say which: ids, or a filter; {\"filter\":{}} means all",
-                        "ids");
+    return make_problem("missing_field", "say which: ids, or a filter; {\"filter\":{}} means all", "ids");
   }
   if (request.options.delay > Limits::kDelay) {
     return make_problem("too_far", "delay is too far away; allowed: 0 to 36500d (100 years)", "delay");
@@ -138,11 +136,31 @@ std::string reschedule_json(Time due) {
   return text;
 }
 
-std::optional<Problem> read_ids(std::string_view body, std::vector<JobId>& ids) {
-  ReplayRequest request;
-  MaybeProblem problem = read_chosen(body, kIdsOnly, request);
-  ids = std::move(request.choice.ids);
-  return problem;
+std::optional<Problem> read_cancel(std::string_view body, std::vector<JobId>& ids, CancelOptions& options) {
+  bool has_ids = false;
+  const auto take = [&](JsonReader& in, std::string_view name) -> MaybeProblem {
+    if (name == "ids") {
+      has_ids = true;
+      return take_ids(in, ids);
+    }
+    std::string state;
+    if (MaybeProblem problem = take_text(in, name, state)) return problem;
+    return read_state(state, options.state.emplace());
+  };
+  if (MaybeProblem problem = read_object(body, "{\"ids\":[\"...\"]}", kCancel, take)) return problem;
+  if (!has_ids) return make_problem("missing_field", "ids is missing", "ids");
+  return std::nullopt;
+}
+
+std::string cancel_json(const std::vector<JobId>& ids, const CancelOptions& options) {
+  std::string text;
+  JsonWriter out(text);
+  out.begin_object().name("ids").begin_array();
+  for (const JobId& id : ids) out.string(id.to_string());
+  out.end_array();
+  if (options.state) out.field("state", to_string(*options.state));
+  out.end_object();
+  return text;
 }
 
 std::optional<Problem> read_choice(std::string_view body, Choice& choice) {

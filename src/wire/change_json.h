@@ -1,6 +1,7 @@
 // Requests that change jobs that are there, as JSON.
 //
 //   reschedule   {"due":"2026-01-02T03:04:05Z"}   or   {"delay":"10m"}   or   {"delay_ms":600000}
+//   cancel       {"ids":["..."],"state":"dead"}   state: only those that are in it
 //   a choice     {"ids":["..."]}   or
 //   {"filter":{"queue":"mail","kind":"send","error":"timeout","since":...,"until":...},
 //                "limit":100,"dry_run":true}; every dead job when "filter" is {} and there is no limit
@@ -33,8 +34,8 @@ struct ReplayRequest {
   ReplayOptions options = {};
 };
 
-// Only ids: {"ids":[...]}.
-std::optional<Problem> read_ids(std::string_view body, std::vector<JobId>& ids);
+std::optional<Problem> read_cancel(std::string_view body, std::vector<JobId>& ids, CancelOptions& options);
+std::string cancel_json(const std::vector<JobId>& ids, const CancelOptions& options);
 std::optional<Problem> read_choice(std::string_view body, Choice& choice);
 std::optional<Problem> read_replay(std::string_view body, ReplayRequest& request);
 std::string replay_json(const std::vector<JobId>& ids, const ReplayOptions& options);

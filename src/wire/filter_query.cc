@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "core/did_you_mean.h"
+#include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/time_text.h"
 #include "wire/take_values.h"
@@ -16,7 +18,7 @@ namespace {
 using core::quoted;
 
 constexpr auto kNames =
-    std::to_array<std::string_view>({"state", "queue", "kind", "error", "since", "until", "cursor", "limit"});
+    std::to_array<std::string_view>({"state", "queue", "kind", "error", "since", "until", "cursor", "limit", "bodies"});
 constexpr std::array kStates = {JobState::kScheduled, JobState::kReady, JobState::kRunning, JobState::kDone,
                                 JobState::kDead};
 
@@ -50,6 +52,12 @@ std::optional<Problem> read_state(std::string_view text, JobState& out) {
                               core::did_you_mean(text, names));
 }
 
+std::optional<Problem> find_name_problem(const Job& named) {
+  auto problem = core::find_problem(named, Time());
+  if (!problem) return std::nullopt;
+  return make_problem(problem->code, std::move(problem->message), std::string(problem->field));
+}
+
 std::optional<Problem> read_filter_field(std::string_view name, std::string_view value, JobFilter& filter) {
   if (value.empty()) return std::nullopt;
   if (name == "state") {
@@ -62,9 +70,13 @@ std::optional<Problem> read_filter_field(std::string_view name, std::string_view
   }
   if (name == "queue") {
     filter.queue = value;
-  } else if (name == "kind") {
+    return find_name_problem({.kind = "any", .queue = filter.queue});
+  }
+  if (name == "kind") {
     filter.kind = value;
-  } else if (name == "error") {
+    return find_name_problem({.kind = filter.kind});
+  }
+  if (name == "error") {
     filter.error = value;
   } else {
     const auto time = core::parse_time(value);
@@ -75,6 +87,7 @@ std::optional<Problem> read_filter_field(std::string_view name, std::string_view
 }
 
 std::optional<Problem> read_list_query(const std::map<std::string, std::string>& query, ListRequest& request) {
+  request.filter.bodies = false;
   for (const auto& [name, value] : query) {
     if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
       return make_problem("unknown_parameter", "unknown parameter " + quoted(name) + core::did_you_mean(name, kNames),
@@ -82,6 +95,11 @@ std::optional<Problem> read_list_query(const std::map<std::string, std::string>&
     }
     if (name == "limit") {
       if (MaybeProblem problem = take_limit(value, request.limit)) return problem;
+    } else if (name == "bodies") {
+      if (value != "true" && value != "false") {
+        return invalid(name, quoted(value) + " is neither true nor false");
+      }
+      request.filter.bodies = value == "true";
     } else if (name == "cursor") {
       request.cursor = value;
     } else if (MaybeProblem problem = read_filter_field(name, value, request.filter)) {
@@ -122,6 +140,7 @@ std::string list_query(const ListRequest& request) {
   add("error", filter.error);
   if (filter.since) add("since", core::format_time(*filter.since));
   if (filter.until) add("until", core::format_time(*filter.until));
+  if (filter.bodies) query += "&bodies=true";
   add("cursor", request.cursor);
   return query;
 }

@@ -1,5 +1,5 @@
 // JobFilter as the query of a URL: ?state=ready,scheduled&queue=mail&kind=send&error=timeout&since=...&until=...
-// &cursor=...&limit=50
+// &cursor=...&limit=50&bodies=true
 
 #pragma once
 
@@ -26,6 +26,8 @@ std::optional<Problem> read_list_query(const std::map<std::string, std::string>&
 
 // One field of a filter by its name above, which is one of them. An empty value changes nothing.
 std::optional<Problem> read_filter_field(std::string_view name, std::string_view value, JobFilter& filter);
+// 422 when a queue, or a kind, cannot have this name.
+std::optional<Problem> find_name_problem(const Job& named);
 std::optional<Problem> read_state(std::string_view text, JobState& out);
 
 // Percent-encoded, without the question mark.

@@ -164,14 +164,6 @@ std::string count_json(std::string_view name, std::uint64_t count) {
   return object_text([&](JsonWriter& out) { out.field(name, count); });
 }
 
-std::string ids_json(const std::vector<JobId>& ids) {
-  return object_text([&](JsonWriter& out) {
-    out.name("ids").begin_array();
-    for (const JobId& id : ids) out.string(id.to_string());
-    out.end_array();
-  });
-}
-
 std::string id_results_json(const std::vector<JobId>& ids, const std::vector<Status>& statuses) {
   return object_text([&](JsonWriter& out) {
     std::size_t failed = 0;

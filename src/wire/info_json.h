@@ -9,7 +9,7 @@
 //   audit         {"ok":true,"accepted":...,"done":...,"removed":...,"live":...,"details":{...},"problems":[...]}
 //   pressure      {"level":"ok","reason":"","retry_after_ms":0}
 //   capabilities  {"inspect":true, ..., "why_not":""}
-//   ids           {"ids":["..."]}, and {"results":[{"id":...,"status":200}]} for what became of each
+//   ids           {"results":[{"id":...,"status":200}]} for what became of each
 
 #pragma once
 
@@ -49,7 +49,6 @@ std::string audit_json(const AuditReport& report);
 std::string pressure_json(const Pressure& pressure);
 std::string capabilities_json(const Capabilities& capabilities);
 std::string count_json(std::string_view name, std::uint64_t count);  // {"removed":3}
-std::string ids_json(const std::vector<JobId>& ids);
 std::string id_results_json(const std::vector<JobId>& ids, const std::vector<Status>& statuses);
 
 // kIoError: the answer is not what a server of this kind gives.

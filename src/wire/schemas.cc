@@ -224,11 +224,15 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "required": ["id", "cancelled"],
   "additionalProperties": false,
   "properties": {"id": {"type": "string", "format": "uuid"}, "cancelled": {"type": "boolean"}}})"},
-    {"Ids", R"({
+    {"Cancel", R"({
   "type": "object",
   "required": ["ids"],
   "additionalProperties": false,
-  "properties": {"ids": {"type": "array", "items": {"type": "string", "format": "uuid"}, "maxItems": 10000}}})"},
+  "properties": {
+    "ids": {"type": "array", "items": {"type": "string", "format": "uuid"}, "maxItems": 10000},
+    "state": {"enum": ["scheduled", "ready", "running", "done", "dead"],
+              "description": "Only those that are in this state; the others are answered 409."}
+  }})"},
     {"IdResults", R"({
   "type": "object",
   "required": ["results", "succeeded", "failed"],

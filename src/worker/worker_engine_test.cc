@@ -135,7 +135,7 @@ TEST_F(WorkerOnEngine, ACancelledJobIsToldToStopAndGone) {
   ASSERT_TRUE(worker.start());
   const JobId id = client.enqueue("a", "").value();
   running.get_future().wait();
-  ASSERT_TRUE(wait<std::vector<Status>>([&](auto done) { client.inspector().cancel({id}, std::move(done)); }));
+  ASSERT_TRUE(wait<std::vector<Status>>([&](auto done) { client.inspector().cancel({id}, {}, std::move(done)); }));
   EXPECT_EQ(client.wait_for(id, 30s).error().code, ErrorCode::kNotFound);
 }
 

@@ -252,12 +252,12 @@ AuditReport BrokerConformance::audit() {
 
 Pending<JobInfo> BrokerConformance::watch(JobId id) {
   Pending<JobInfo> pending;
-  inspector().watch(id, pending.completion());
+  (void)inspector().watch(id, pending.completion());
   return pending;
 }
 
-Status BrokerConformance::cancel_one(JobId id) {
-  return only(require(wait<std::vector<Status>>([&](auto done) { inspector().cancel({id}, std::move(done)); }),
+Status BrokerConformance::cancel_one(JobId id, CancelOptions options) {
+  return only(require(wait<std::vector<Status>>([&](auto done) { inspector().cancel({id}, options, std::move(done)); }),
                       "cancel"),
               "cancel");
 }

@@ -115,7 +115,7 @@ class BrokerConformance : public testing::TestWithParam<SubjectParam> {
   std::string explain(JobId id);  // The code.
   AuditReport audit();
   Pending<JobInfo> watch(JobId id);
-  Status cancel_one(JobId id);
+  Status cancel_one(JobId id, CancelOptions options = {});
   Status reschedule_one(JobId id, Time due);
   Status replay_one(JobId id, ReplayOptions options = {});
   Status pause(const std::string& queue, bool paused = true);

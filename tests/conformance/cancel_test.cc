@@ -35,7 +35,7 @@ TEST_P(BrokerConformance, CancelAnswersForEachJobInOrder) {
   BIDE_NEEDS(cancel);
   const JobId ready = enqueue_one();
   auto statuses = wait<std::vector<Status>>(
-      [&](auto done) { inspector().cancel({make_id(), ready, ready}, std::move(done)); });
+      [&](auto done) { inspector().cancel({make_id(), ready, ready}, {}, std::move(done)); });
   ASSERT_TRUE(succeeded(statuses));
   ASSERT_EQ(statuses->size(), 3u);
   EXPECT_TRUE(succeeded((*statuses)[1]));
@@ -44,6 +44,21 @@ TEST_P(BrokerConformance, CancelAnswersForEachJobInOrder) {
     EXPECT_TRUE(refused((*statuses)[0], ErrorCode::kNotFound));
     EXPECT_TRUE(refused((*statuses)[2], ErrorCode::kNotFound));
   }
+}
+
+TEST_P(BrokerConformance, CancelOfDeadJobsLeavesOthersAlone) {
+  BIDE_NEEDS(dead_set);
+  const JobId dead = make_dead();
+  const JobId replayed = make_dead();
+  ASSERT_TRUE(succeeded(replay_one(replayed)));
+  const CancelOptions only_dead{.state = JobState::kDead};
+  EXPECT_TRUE(succeeded(cancel_one(dead, only_dead)));
+  EXPECT_FALSE(cancel_one(replayed, only_dead));
+  if (can().inspect) {
+    EXPECT_TRUE(refused(cancel_one(replayed, only_dead), ErrorCode::kWrongState));
+    EXPECT_TRUE(refused(try_find(dead), ErrorCode::kNotFound));
+  }
+  EXPECT_EQ(lease_one().job.id, replayed);
 }
 
 TEST_P(BrokerConformance, RunningJobIsToldToStopAtItsNextExtend) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <map>
+
 #include "conformance/broker_conformance.h"
 
 namespace bide::conformance {
@@ -319,6 +321,75 @@ TEST_P(BrokerConformance, WatchCompletesWhenTheJobIsRemoved) {
   const auto answer = pending.wait();
   ASSERT_TRUE(answer.has_value());
   EXPECT_TRUE(refused(*answer, ErrorCode::kNotFound));
+}
+
+TEST_P(BrokerConformance, WatchThatWasGivenUpIsNotAnswered) {
+  BIDE_NEEDS(inspect);
+  BIDE_NEEDS(cancel);
+  const JobId id = enqueue_one();
+  const Pending<JobInfo> given_up;
+  const GiveUp give_up = inspector().watch(id, given_up.completion());
+  const Pending<JobInfo> kept = watch(id);
+  give_up();
+  give_up();  // Again: nothing.
+  barrier();
+  ASSERT_TRUE(succeeded(cancel_one(id)));
+  ASSERT_TRUE(kept.wait().has_value());
+  barrier();
+  EXPECT_FALSE(given_up.answered());
+  give_up();
+}
+
+TEST_P(BrokerConformance, ListWithoutBodiesGivesEverythingElse) {
+  BIDE_NEEDS(dead_set);
+  Job job = make_job();
+  job.body = "a body";
+  job.headers = {{"one", "1"}};
+  const JobId id = make_dead(job, "for good");
+  JobFilter filter{.states = {JobState::kDead}, .queue = job.queue};
+  for (const bool bodies : {true, false}) {
+    filter.bodies = bodies;
+    const std::vector<JobInfo> jobs = list(filter);
+    ASSERT_EQ(jobs.size(), 1u);
+    EXPECT_EQ(jobs[0].job.id, id);
+    EXPECT_EQ(jobs[0].job.body, bodies ? "a body" : "");
+    EXPECT_EQ(jobs[0].job.kind, job.kind);
+    EXPECT_EQ(jobs[0].job.headers, job.headers);
+    ASSERT_FALSE(jobs[0].history.empty());
+    EXPECT_EQ(jobs[0].history.back().text, "for good");
+  }
+}
+
+TEST_P(BrokerConformance, PageEndsEarlyWhenItsJobsAreLargeAndTheNextGoesOn) {
+  BIDE_NEEDS(dead_set);
+  std::map<JobId, std::string> sent;
+  for (int i = 0; i < 6; ++i) {
+    Job job = make_job();
+    job.body = std::string(JobPage::kMostBytes * 2 / 5, static_cast<char>('a' + i));
+    const std::string body = job.body;
+    sent[make_dead(std::move(job))] = body;
+  }
+  JobFilter filter{.states = {JobState::kDead}, .queue = make_job().queue};
+  std::size_t pages = 0;
+  for (std::string cursor; pages == 0 || !cursor.empty(); ++pages) {
+    const Result<JobPage> page = try_list(filter, cursor, 100);
+    ASSERT_TRUE(succeeded(page));
+    EXPECT_LE(page->jobs.size(), 3u);
+    for (const JobInfo& info : page->jobs) {
+      const auto found = sent.find(info.job.id);
+      ASSERT_NE(found, sent.end()) << "not sent, or given twice";
+      EXPECT_TRUE(info.job.body == found->second);
+      sent.erase(found);
+    }
+    cursor = page->next;
+  }
+  EXPECT_TRUE(sent.empty());
+  EXPECT_EQ(pages, 2u);
+  filter.bodies = false;
+  const Result<JobPage> all = try_list(filter, "", 100);
+  ASSERT_TRUE(succeeded(all));
+  EXPECT_EQ(all->jobs.size(), 6u);
+  EXPECT_EQ(all->next, "");
 }
 
 TEST_P(BrokerConformance, WatchIsAnsweredWhenTheBrokerIsClosed) {

@@ -125,7 +125,7 @@ void ModelBroker::tick() {
 void ModelBroker::restart() {
   std::unique_lock lock(mutex_);
   subscribers_.clear();
-  for (const auto& [id, done] : std::exchange(watches_, {})) done(Error{ErrorCode::kUnavailable, "closed"});
+  for (const auto& [id, watch] : std::exchange(watches_, {})) watch.done(Error{ErrorCode::kUnavailable, "closed"});
   if (has(ModelFault::kPauseForgottenByRestart)) paused_.clear();
   for (auto& [id, entry] : jobs_) {
     if (entry.info.state != JobState::kRunning) continue;
@@ -284,7 +284,7 @@ void ModelBroker::finish(Entry& entry, JobState state) {
   }
   const auto [first, last] = watches_.equal_range(entry.info.job.id);
   for (auto watch = first; watch != last; ++watch) {
-    outside_.push_back([done = watch->second, info = shown(entry)] { done(info); });
+    outside_.push_back([done = watch->second.done, info = shown(entry)] { done(info); });
   }
   watches_.erase(first, last);
 }
@@ -295,7 +295,7 @@ void ModelBroker::remove(JobId id) {
   if (has(ModelFault::kWatchForgetsRemoved)) return;
   const auto [first, last] = watches_.equal_range(id);
   for (auto watch = first; watch != last; ++watch) {
-    outside_.push_back([done = watch->second] { done(Error{ErrorCode::kNotFound, "the job was removed"}); });
+    outside_.push_back([done = watch->second.done] { done(Error{ErrorCode::kNotFound, "the job was removed"}); });
   }
   watches_.erase(first, last);
 }

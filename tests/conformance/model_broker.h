@@ -80,8 +80,8 @@ class ModelBroker : public Broker, public Inspector {
   void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) override;
   void explain(JobId id, Completion<Explanation> done) override;
   void audit(Completion<AuditReport> done) override;
-  void watch(JobId id, Completion<JobInfo> done) override;
-  void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) override;
+  GiveUp watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
@@ -156,7 +156,12 @@ class ModelBroker : public Broker, public Inspector {
   std::map<std::uint64_t, Subscriber> subscribers_;
   std::set<std::string> paused_;
   std::set<std::string> leaked_keys_;
-  std::multimap<JobId, Completion<JobInfo>> watches_;
+  struct Watch {
+    std::uint64_t number = 0;
+    Completion<JobInfo> done;
+  };
+  std::uint64_t last_watch_ = 0;
+  std::multimap<JobId, Watch> watches_;
   std::vector<std::function<void()>> outside_;
   std::uint64_t last_number_ = 0;
   AuditReport totals_;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "conformance/model_broker.h"
+#include "core/job_bytes.h"
 
 namespace bide::conformance {
 namespace {
@@ -96,13 +97,16 @@ void ModelBroker::list(JobFilter filter, std::string cursor, std::size_t limit, 
     }
     const Key after(static_cast<int>(numbers[0]), numbers[1], static_cast<std::uint64_t>(numbers[2]));
     JobPage page;
+    std::size_t bytes = 0;
     std::size_t place = 0;
     for (auto& [key, info] : all) {
       place += 1;
       const bool before = has(ModelFault::kCursorByOffset) ? static_cast<std::int64_t>(place) <= numbers[1] : key <= after;
       if (before && !cursor.empty()) continue;
+      if (!filter.bodies) info.job.body = info.result = {};
+      bytes += core::shown_bytes(info);
       page.jobs.push_back(std::move(info));
-      if (page.jobs.size() < limit) continue;
+      if (page.jobs.size() < limit && bytes < JobPage::kMostBytes) continue;
       if (place == all.size()) break;
       const std::int64_t second = has(ModelFault::kCursorByOffset) ? static_cast<std::int64_t>(place) : std::get<1>(key);
       page.next = std::to_string(std::get<0>(key)) + "," + std::to_string(second) + "," +
@@ -142,21 +146,24 @@ void ModelBroker::audit(Completion<AuditReport> done) {
   }));
 }
 
-void ModelBroker::watch(JobId id, Completion<JobInfo> done) {
-  locked([&] {
+GiveUp ModelBroker::watch(JobId id, Completion<JobInfo> done) {
+  const std::uint64_t number = locked([&] {
     const auto found = jobs_.find(id);
     if (found == jobs_.end()) {
       outside_.push_back([done] { done(Error{ErrorCode::kNotFound, "no such job"}); });
     } else if (found->second.info.finished && found->second.info.state != JobState::kScheduled) {
       outside_.push_back([done, info = shown(found->second)] { done(info); });
     } else {
-      watches_.emplace(id, done);
+      watches_.emplace(id, Watch{last_watch_ + 1, done});
     }
-    return 0;
+    return ++last_watch_;
   });
+  return [this, number] {
+    locked([&] { return std::erase_if(watches_, [&](const auto& item) { return item.second.number == number; }); });
+  };
 }
 
-void ModelBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+void ModelBroker::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
   done(locked([&] {
     std::vector<Status> statuses;
     for (const JobId& id : ids) {
@@ -164,6 +171,8 @@ void ModelBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>>
       Status status;
       if (found == jobs_.end()) {
         status = Error{ErrorCode::kNotFound, "no such job"};
+      } else if (options.state && found->second.info.state != *options.state) {
+        status = Error{ErrorCode::kWrongState, "it is in another state"};
       } else if (found->second.info.state == JobState::kDone) {
         status = Error{ErrorCode::kWrongState, "it is done"};
       } else if (found->second.info.state != JobState::kRunning) {

@@ -22,6 +22,29 @@ TEST_P(BrokerConformance, ResultIsKeptWithItsJob) {
   EXPECT_EQ(find(id).result, result);
 }
 
+TEST_P(BrokerConformance, DoneJobShowsHowItsEarlierAttemptsEnded) {
+  BIDE_NEEDS(results);
+  BIDE_NEEDS(inspect);
+  const JobId id = enqueue_one();
+  ASSERT_TRUE(succeeded(settle_one(lease_one(), RetryAt{.error = "no luck"})));
+  ASSERT_TRUE(succeeded(settle_one(lease_one(), Done{.result = "42"})));
+  const JobId clean = enqueue_one();
+  ASSERT_TRUE(succeeded(settle_one(lease_one(), Done{.result = "43"})));
+  for (const Restart how : {Restart::kClean, Restart::kCrash}) {
+    const JobInfo info = find(id);
+    EXPECT_EQ(info.state, JobState::kDone);
+    EXPECT_EQ(info.result, "42");
+    EXPECT_EQ(info.attempts, 2u);
+    EXPECT_EQ(info.counts.failed, 1u);
+    ASSERT_EQ(info.history.size(), 1u);
+    EXPECT_EQ(info.history[0].text, "no luck");
+    EXPECT_EQ(info.history[0].attempt, 1u);
+    EXPECT_EQ(find(clean).counts.total(), 0u);
+    EXPECT_TRUE(find(clean).history.empty());
+    restart(how);
+  }
+}
+
 TEST_P(BrokerConformance, DoneJobsAreListedNewestFirst) {
   BIDE_NEEDS(results);
   BIDE_NEEDS(inspect);

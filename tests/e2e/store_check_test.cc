@@ -60,7 +60,7 @@ class StoreCheck : public ::testing::Test {
     }
     std::vector<Settlement> settlements;
     for (const Lease& lease : leases) {
-      if (cancel) (void)wait<std::vector<Status>>([&](auto done) { engine.cancel({lease.job.id}, std::move(done)); });
+      if (cancel) (void)wait<std::vector<Status>>([&](auto done) { engine.cancel({lease.job.id}, {}, std::move(done)); });
       settlements.push_back({.lease = {lease.job.id, lease.token}, .outcome = outcome, .effects = {}});
     }
     const auto settled =
@@ -89,7 +89,7 @@ class StoreCheck : public ::testing::Test {
     settle(engine, "default", 2, RetryAt{.after = 1h, .error = "again"});
     settle(engine, "default", 1, RetryAt{.after = 1h, .error = "again", .body = "a new body"});
     settle(engine, "default", 1, RetryAt{.after = 1h}, true);
-    (void)wait<std::vector<Status>>([&](auto done) { engine.cancel({ids[20], ids[21]}, std::move(done)); }).value();
+    (void)wait<std::vector<Status>>([&](auto done) { engine.cancel({ids[20], ids[21]}, {}, std::move(done)); }).value();
     (void)wait<std::uint64_t>([&](auto done) { engine.purge("purged", std::move(done)); }).value();
   }
 

@@ -10,6 +10,7 @@
 
 #include "bide/wait.h"
 #include "brokers/rabbitmq/job_message.h"
+#include "core/job_bytes.h"
 #include "platform/clock.h"
 
 namespace bide::brokers::rabbitmq {
@@ -55,9 +56,13 @@ bool matches(const JobInfo& info, const JobFilter& filter) {
   return !filter.until || (info.finished && *info.finished <= *filter.until);
 }
 
-void keep_newest(std::vector<Found>& all, std::size_t count) {
+// What a page shows, and one more if there is one.
+void keep_page(std::vector<Found>& all, std::size_t limit) {
   std::sort(all.begin(), all.end(), [](const Found& a, const Found& b) { return a.place.newer_than(b.place); });
-  if (all.size() > count) all.resize(count);
+  std::size_t bytes = 0;
+  std::size_t kept = 0;
+  while (kept < all.size() && kept < limit && bytes < JobPage::kMostBytes) bytes += core::shown_bytes(all[kept++].info);
+  if (all.size() > kept + 1) all.resize(kept + 1);
 }
 
 Error not_dead(const JobId& id) { return {ErrorCode::kNotFound, "job " + id.to_string() + " is not in the dead set"}; }
@@ -79,23 +84,31 @@ Result<JobPage> DeadSet::list(const std::vector<std::string>& queues, const JobF
     if (!after) return Error{ErrorCode::kInvalidArgument, "the cursor is not one of a page before"};
   }
   std::vector<Found> newest;
+  std::size_t bytes = 0;  // Since it was cut to a page.
   for (const std::string& queue : queues) {
     const auto visited = visit(queue, [&](std::uint64_t, AmqpMessage message) {
       Found found{{dead_at(message), {}}, dead_info(message, queue)};
       found.place.id = found.info.job.id;
       if (!matches(found.info, filter) || (after && !after->newer_than(found.place))) return;
+      if (!filter.bodies) found.info.job.body = {};
+      bytes += core::shown_bytes(found.info);
       newest.push_back(std::move(found));
-      if (newest.size() >= 4 * limit + 64) keep_newest(newest, limit + 1);
+      if (newest.size() < 4 * limit + 64 && bytes < 4 * JobPage::kMostBytes) return;
+      keep_page(newest, limit);
+      bytes = 0;
     });
     if (!visited) return visited.error();
   }
-  keep_newest(newest, limit + 1);
+  keep_page(newest, limit);
   JobPage page;
-  if (newest.size() > limit) {
-    newest.pop_back();
-    if (!newest.empty()) page.next = newest.back().place.to_text();
+  std::size_t page_bytes = 0;
+  for (Found& found : newest) {
+    if (page.jobs.size() == limit || page_bytes >= JobPage::kMostBytes) break;
+    page_bytes += core::shown_bytes(found.info);
+    page.next = found.place.to_text();
+    page.jobs.push_back(std::move(found.info));
   }
-  for (Found& found : newest) page.jobs.push_back(std::move(found.info));
+  if (page.jobs.size() == newest.size()) page.next.clear();
   return page;
 }
 

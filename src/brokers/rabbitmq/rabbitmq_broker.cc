@@ -304,17 +304,22 @@ void RabbitmqBroker::audit(Completion<AuditReport> done) {
   refuse(done, "RabbitMQ does not count what it has ever accepted, so there is nothing to compare with");
 }
 
-void RabbitmqBroker::watch(JobId, Completion<JobInfo> done) {
+GiveUp RabbitmqBroker::watch(JobId, Completion<JobInfo> done) {
   refuse(done, "RabbitMQ does not tell when a message was acknowledged, so nobody knows when a job is done");
+  return [] {};
 }
 
-void RabbitmqBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+void RabbitmqBroker::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
   Parts* const parts = parts_.get();
-  if (!parts->settings.notices) return refuse(done, kNoNotices);
-  parts->with_queues([parts, ids, done](const Result<std::vector<std::string>>& names, const std::set<std::string>&) {
+  const bool dead_only = options.state == JobState::kDead;
+  if (options.state && !dead_only) {
+    return refuse(done, std::string(kNoIndex) + "; only whether a job is dead can be told (state dead)");
+  }
+  if (!dead_only && !parts->settings.notices) return refuse(done, kNoNotices);
+  parts->with_queues([parts, ids, dead_only, done](const Result<std::vector<std::string>>& names, const std::set<std::string>&) {
     if (!names) return done(names.error());
     Result<std::vector<Status>> removed = parts->dead.remove(*names, ids);
-    if (!removed) return done(removed.error());
+    if (!removed || dead_only) return done(std::move(removed));
     std::vector<Notice> notices;
     std::vector<std::size_t> announced;
     for (std::size_t i = 0; i < ids.size(); ++i) {

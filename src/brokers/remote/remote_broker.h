@@ -55,8 +55,8 @@ class RemoteBroker : public Broker, public Inspector {
   void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) override;
   void explain(JobId id, Completion<Explanation> done) override;
   void audit(Completion<AuditReport> done) override;
-  void watch(JobId id, Completion<JobInfo> done) override;
-  void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) override;
+  GiveUp watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
@@ -67,6 +67,8 @@ class RemoteBroker : public Broker, public Inspector {
 
   RemoteBroker(std::shared_ptr<ApiCaller> caller, Capabilities capabilities, const platform::Clock& clock);
 
+  struct Watching;
+  void watch_on(JobId id, std::shared_ptr<Watching> watching);
   JobId next_id();
   std::int64_t now_ms() const { return clock_.now().elapsed_us / 1000; }
   Time wall_now() const { return Time(Milliseconds(clock_.now().wall_us / 1000)); }

@@ -40,6 +40,21 @@ std::string queue_path(const std::string& queue) { return "/v1/queues/" + wire::
 
 }  // namespace
 
+// What a watch completes with, until that has happened or it is given up.
+struct RemoteBroker::Watching {
+  bool is_wanted() {
+    const std::lock_guard lock(mutex);
+    return done != nullptr;
+  }
+  Completion<JobInfo> take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(done, nullptr);
+  }
+
+  std::mutex mutex;  // Guards everything below.
+  Completion<JobInfo> done;
+};
+
 void RemoteBroker::queues(Completion<std::vector<QueueInfo>> done) {
   caller_->call({.path = "/v1/queues"}, reading(std::move(done), wire::read_queues));
 }
@@ -62,20 +77,27 @@ void RemoteBroker::audit(Completion<AuditReport> done) {
   caller_->call({.path = "/v1/audit"}, reading(std::move(done), wire::read_audit));
 }
 
-void RemoteBroker::watch(JobId id, Completion<JobInfo> done) {
+GiveUp RemoteBroker::watch(JobId id, Completion<JobInfo> done) {
+  const auto watching = std::make_shared<Watching>();
+  watching->done = std::move(done);
+  watch_on(id, watching);
+  return [watching] { (void)watching->take(); };
+}
+
+void RemoteBroker::watch_on(JobId id, std::shared_ptr<Watching> watching) {
   caller_->call({.path = job_path(id) + "?wait=30s", .wait = kWatch},
-                [this, id, done = std::move(done)](Result<std::string> answer) mutable {
-                  if (!answer) return done(answer.error());
-                  Result<JobInfo> info = wire::read_job_info(*answer);
+                [this, id, watching = std::move(watching)](Result<std::string> answer) {
+                  Result<JobInfo> info = answer ? wire::read_job_info(*answer) : Result<JobInfo>(answer.error());
                   const bool over = !info || info->state == JobState::kDone || info->state == JobState::kDead;
-                  if (over) return done(std::move(info));
-                  watch(id, std::move(done));
+                  // Given up, it is not asked for again: the server forgets it with this answer.
+                  if (!over) return watching->is_wanted() ? watch_on(id, watching) : void();
+                  if (const Completion<JobInfo> done = watching->take()) done(std::move(info));
                 });
 }
 
-void RemoteBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+void RemoteBroker::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
   if (ids.empty()) return done(std::vector<Status>());
-  caller_->call({.method = "POST", .path = "/v1/jobs/cancel", .body = wire::ids_json(ids), .repeatable = false},
+  caller_->call({.method = "POST", .path = "/v1/jobs/cancel", .body = wire::cancel_json(ids, options), .repeatable = false},
                 reading_change(std::move(done), wire::read_id_results));
 }
 

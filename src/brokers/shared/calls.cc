@@ -14,27 +14,6 @@ struct Place {
   Inspector& inspector;
 };
 
-std::size_t bytes_of(const JobInfo& info) {
-  std::size_t bytes = 512 + info.job.body.size() + info.result.size() + info.note.size() + info.job.unique_key.size();
-  for (const auto& [name, value] : info.job.headers) bytes += name.size() + value.size() + 8;
-  for (const AttemptError& error : info.history) bytes += error.text.size() + 32;
-  return bytes;
-}
-
-// A page may be shorter than its limit; one that does not fit into a frame must be.
-void list(Inspector& inspector, JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
-  auto shorter = [&inspector, filter, cursor, limit, done = std::move(done)](Result<JobPage> page) {
-    std::size_t bytes = 0;
-    if (page) {
-      for (const JobInfo& info : page->jobs) bytes += bytes_of(info);
-    }
-    if (bytes <= kPieceBytes || limit <= 1) return done(std::move(page));
-    const std::size_t fitting = page->jobs.size() * kPieceBytes / bytes;
-    list(inspector, filter, cursor, std::max<std::size_t>(1, std::min(limit / 2, fitting)), done);
-  };
-  inspector.list(std::move(filter), std::move(cursor), limit, std::move(shorter));
-}
-
 // Each reads its arguments and, if they are whole, makes the call.
 
 bool enqueue(Place place, Decoder& in, Reply reply) {
@@ -76,7 +55,7 @@ bool list(Place place, Decoder& in, Reply reply) {
   auto cursor = take<std::string>(in);
   const std::uint64_t limit = take<std::uint64_t>(in);
   if (!in.done()) return false;
-  list(place.inspector, std::move(filter), std::move(cursor), limit, replying<JobPage>(std::move(reply)));
+  place.inspector.list(std::move(filter), std::move(cursor), limit, replying<JobPage>(std::move(reply)));
   return true;
 }
 
@@ -93,17 +72,11 @@ bool audit(Place place, Decoder& in, Reply reply) {
   return true;
 }
 
-bool watch(Place place, Decoder& in, Reply reply) {
-  const JobId id = in.id();
-  if (!in.done()) return false;
-  place.inspector.watch(id, replying<JobInfo>(std::move(reply)));
-  return true;
-}
-
 bool cancel(Place place, Decoder& in, Reply reply) {
   auto ids = take<std::vector<JobId>>(in);
+  const auto options = take<CancelOptions>(in);
   if (!in.done()) return false;
-  place.inspector.cancel(std::move(ids), replying<std::vector<Status>>(std::move(reply)));
+  place.inspector.cancel(std::move(ids), options, replying<std::vector<Status>>(std::move(reply)));
   return true;
 }
 
@@ -153,7 +126,6 @@ constexpr std::array kCalls = {
     Call{FrameType::kList, list, Call::Sort::kQuestion},
     Call{FrameType::kExplain, explain, Call::Sort::kQuestion},
     Call{FrameType::kAudit, audit, Call::Sort::kQuestion},
-    Call{FrameType::kWatch, watch, Call::Sort::kQuestion},
     Call{FrameType::kCancel, cancel, Call::Sort::kOnce},
     Call{FrameType::kReschedule, reschedule, Call::Sort::kRepeatable},
     Call{FrameType::kReplay, replay, Call::Sort::kOnce},
@@ -176,7 +148,16 @@ bool carry_out(FrameType type, std::string_view payload, Broker& broker, Inspect
   return call->carry_out({broker, inspector}, in, std::move(reply));
 }
 
+bool carry_out_watch(std::string_view payload, Inspector& inspector, Reply reply, GiveUp& give_up) {
+  Decoder in(payload);
+  const JobId id = in.id();
+  if (!in.done()) return false;
+  give_up = inspector.watch(id, replying<JobInfo>(std::move(reply)));
+  return true;
+}
+
 bool is_repeatable(FrameType type) {
+  if (type == FrameType::kWatch) return true;
   const Call* call = find_call(type);
   return call != nullptr && call->sort != Call::Sort::kOnce;
 }

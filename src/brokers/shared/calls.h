@@ -28,6 +28,9 @@ Completion<T> replying(Reply reply) {
 // False: there is no such call, or its payload is not one; nothing was done and reply will not be called.
 bool carry_out(FrameType type, std::string_view payload, Broker& broker, Inspector& inspector, Reply reply);
 
+// A watch lasts, and can be given up.
+bool carry_out_watch(std::string_view payload, Inspector& inspector, Reply reply, GiveUp& give_up);
+
 // Carrying it out a second time gives the same as once.
 bool is_repeatable(FrameType type);
 // Whether it changes no job: without an answer nothing has happened.

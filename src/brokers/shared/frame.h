@@ -14,6 +14,7 @@
 //   subscribe {number, options}       ->
 //                                     <-   answer, then leases {leases} as often as there are any
 //   set_credit {number, credit}       ->
+//   unwatch                           ->   with the number of the watch, which is not answered then
 //                                     <-   pressure {pressure} when it has changed
 //   goodbye                           ->   answers to all calls before it, then the end of the stream
 //                                     <-   goodbye: what was not answered before it was not begun
@@ -59,6 +60,7 @@ enum class FrameType : std::uint8_t {
   kReplay = 27,
   kPause = 28,
   kPurge = 29,
+  kUnwatch = 30,
 };
 
 inline constexpr std::size_t kFrameBytes = 64ull << 20;  // The longest frame, without the length itself.

@@ -85,8 +85,9 @@ void Guest::submit(FrameType type, std::uint64_t number, std::string frame, Hand
   }
   if (state_ == State::kSucceeded) {
     const Successor successor = successor_;
+    if (type == FrameType::kWatch) watches_.emplace(number, nullptr);
     lock.unlock();
-    hand_to(successor, call);
+    hand_to(successor, number, call);
     return;
   }
   unanswered_bytes_ += call.frame->size();
@@ -97,7 +98,7 @@ void Guest::submit(FrameType type, std::uint64_t number, std::string frame, Hand
   calls_.emplace(number, std::move(call));
 }
 
-void Guest::hand_to(const Successor& successor, const Call& call) {
+void Guest::hand_to(const Successor& successor, std::uint64_t number, const Call& call) {
   // The subscription itself has been handed on already.
   if (call.type == FrameType::kSubscribe || call.type == FrameType::kUnsubscribe) return call.handler(kYes);
   const Reply reply = [handler = call.handler](const Answer& answer) {
@@ -106,8 +107,50 @@ void Guest::hand_to(const Successor& successor, const Call& call) {
     answer(out);
     handler(std::string_view(bytes));
   };
-  const bool understood = carry_out(call.type, payload_of(*call.frame), *successor.broker, *successor.inspector, reply);
+  if (call.type != FrameType::kWatch) {
+    const bool understood =
+        carry_out(call.type, payload_of(*call.frame), *successor.broker, *successor.inspector, reply);
+    platform::require(understood, "a guest understands its own calls");
+    return;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (!watches_.contains(number)) return;  // Given up.
+  }
+  const Reply ended = [weak = weak_from_this(), number, reply](const Answer& answer) {
+    if (const auto self = weak.lock()) {
+      std::lock_guard lock(self->mutex_);
+      self->watches_.erase(number);
+    }
+    reply(answer);
+  };
+  GiveUp give_up;
+  const bool understood = carry_out_watch(payload_of(*call.frame), *successor.inspector, ended, give_up);
   platform::require(understood, "a guest understands its own calls");
+  std::unique_lock lock(mutex_);
+  if (const auto found = watches_.find(number); found != watches_.end()) {
+    found->second = std::move(give_up);
+    return;
+  }
+  // Given up meanwhile, or answered already, and then it does no harm.
+  lock.unlock();
+  give_up();
+}
+
+void Guest::give_up_watch(std::uint64_t number) {
+  GiveUp give_up;
+  Call call;  // Destroyed without the lock: what it holds may call us.
+  std::lock_guard lock(mutex_);
+  if (const auto found = calls_.find(number); found != calls_.end()) {
+    call = std::move(found->second);
+    calls_.erase(found);
+    unanswered_bytes_ -= call.frame->size();
+    if (state_ == State::kConnected) say(make_frame(FrameType::kUnwatch, number));
+  } else if (const auto handed = watches_.find(number); handed != watches_.end()) {
+    give_up = std::move(handed->second);
+    watches_.erase(handed);
+  }
+  if (give_up) give_up();  // Never blocks.
 }
 
 void Guest::say(std::string frame) {
@@ -395,13 +438,16 @@ void Guest::succeed(Successor successor) {
     }
     calls.swap(calls_);
     unanswered_bytes_ = 0;
+    for (const auto& [number, call] : calls) {
+      if (call.type == FrameType::kWatch) watches_.emplace(number, nullptr);
+    }
   }
   for (const auto& [number, call] : calls) {
     const auto error = refused.find(number);  // A subscription has the number of its call.
     if (error != refused.end()) {
       call.handler(error->second);
     } else {
-      hand_to(successor, call);
+      hand_to(successor, number, call);
     }
   }
 }
@@ -449,6 +495,9 @@ void Guest::end_calls() {
     std::lock_guard lock(mutex_);
     calls.swap(calls_);
     unanswered_bytes_ = 0;
+    for (const auto& [number, call] : calls) {
+      if (call.type == FrameType::kWatch) watches_.emplace(number, nullptr);
+    }
   }
   for (const auto& [number, call] : calls) fail(call, closed().message);
 }

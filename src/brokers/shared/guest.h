@@ -67,8 +67,8 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) override;
   void explain(JobId id, Completion<Explanation> done) override;
   void audit(Completion<AuditReport> done) override;
-  void watch(JobId id, Completion<JobInfo> done) override;
-  void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) override;
+  GiveUp watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
@@ -119,8 +119,9 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
 
   Guest(Greeted greeted, FindOwner find_owner, Milliseconds patience);
 
+  // The number of the call.
   template <class T, class... Args>
-  void ask(FrameType type, Completion<T> done, const Args&... arguments);
+  std::uint64_t ask(FrameType type, Completion<T> done, const Args&... arguments);
   // One frame, or as many as it takes.
   template <class Item, class R>
   void ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done);
@@ -131,7 +132,8 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void submit(FrameType type, std::uint64_t number, std::string frame, Handler handler);
   // Without an answer.
   static void fail(const Call& call, std::string why);
-  static void hand_to(const Successor& successor, const Call& call);
+  void hand_to(const Successor& successor, std::uint64_t number, const Call& call);
+  void give_up_watch(std::uint64_t number);
   void say(std::string frame);  // With the lock held, while connected: no answer is expected.
   void wake();                  // With the lock held.
   void set_credit(std::uint64_t number, int credit);
@@ -182,6 +184,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   bool vanishing_ = false;
   bool asleep_ = false;
   std::map<std::uint64_t, Call> calls_;  // Not answered yet, in order.
+  std::map<std::uint64_t, GiveUp> watches_;  // At the successor, by call. Empty: being made.
   std::size_t unanswered_bytes_ = 0;
   std::vector<std::pair<std::uint64_t, SharedFrame>> unsent_;  // By call; 0 for what has no answer.
   std::map<std::uint64_t, Subscribed> subscriptions_;

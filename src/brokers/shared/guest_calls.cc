@@ -51,10 +51,13 @@ Error refusal(const Settlement& settlement) {
 }  // namespace
 
 template <class T, class... Args>
-void Guest::ask(FrameType type, Completion<T> done, const Args&... arguments) {
+std::uint64_t Guest::ask(FrameType type, Completion<T> done, const Args&... arguments) {
   const std::uint64_t number = ++last_number_;
   std::string frame = make_frame(type, number, [&](Encoder& out) { put(out, arguments...); });
-  if (frame.size() > kFrameBytes) return done(Error{ErrorCode::kInvalidArgument, "the call is too long: ask for less"});
+  if (frame.size() > kFrameBytes) {
+    done(Error{ErrorCode::kInvalidArgument, "the call is too long: ask for less"});
+    return number;
+  }
   submit(type, number, std::move(frame), [done = std::move(done)](Result<std::string_view> payload) {
     if (!payload) return done(payload.error());
     Decoder in(*payload);
@@ -63,6 +66,7 @@ void Guest::ask(FrameType type, Completion<T> done, const Args&... arguments) {
     if (!in.done()) return done(not_understood());
     done(std::move(result));
   });
+  return number;
 }
 
 // A call that goes in pieces, one after the other: the owner never has more than one of them to hold.
@@ -77,7 +81,10 @@ template <class Item, class R>
 void Guest::ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done) {
   std::size_t bytes = 0;
   for (const Item& item : items) bytes += bytes_of(item);
-  if (bytes <= kPieceBytes) return ask<std::vector<R>>(type, std::move(done), items);
+  if (bytes <= kPieceBytes) {
+    ask<std::vector<R>>(type, std::move(done), items);
+    return;
+  }
   ask_for_more(type, std::make_shared<Batch<Item, R>>(Batch<Item, R>{std::move(items), {}, std::move(done)}));
 }
 
@@ -171,10 +178,14 @@ void Guest::explain(JobId id, Completion<Explanation> done) {
 
 void Guest::audit(Completion<AuditReport> done) { ask<AuditReport>(FrameType::kAudit, std::move(done)); }
 
-void Guest::watch(JobId id, Completion<JobInfo> done) { ask<JobInfo>(FrameType::kWatch, std::move(done), id); }
+GiveUp Guest::watch(JobId id, Completion<JobInfo> done) {
+  return [weak = weak_from_this(), number = ask<JobInfo>(FrameType::kWatch, std::move(done), id)] {
+    if (const auto self = weak.lock()) self->give_up_watch(number);
+  };
+}
 
-void Guest::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-  ask<std::vector<Status>>(FrameType::kCancel, std::move(done), ids);
+void Guest::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
+  ask<std::vector<Status>>(FrameType::kCancel, std::move(done), ids, options);
 }
 
 void Guest::reschedule(JobId id, Time due, Completion<void> done) {

@@ -168,6 +168,10 @@ bool Host::take_frame(Visitor& visitor, const Frame& frame) {
       return extend(visitor, frame);
     case FrameType::kSettle:
       return settle(visitor, frame);
+    case FrameType::kWatch:
+      return watch(visitor, frame);
+    case FrameType::kUnwatch:
+      return unwatch(visitor, frame);
     case FrameType::kGoodbye:
       visitor.state = VisitorState::kLeaving;
       return frame.payload.empty();
@@ -179,6 +183,9 @@ bool Host::take_frame(Visitor& visitor, const Frame& frame) {
 // Its end was noticed: nothing more is given to it, and what it held is seen to.
 void Host::end(Visitor& visitor) {
   visitor.subscriptions.clear();
+  for (const auto& [number, give_up] : std::exchange(visitor.watches, {})) {
+    if (give_up) give_up();
+  }
   if (visitor.leases_ended) return;
   std::vector<LeaseRef> held;
   for (auto at = holdings_.begin(); at != holdings_.end();) {

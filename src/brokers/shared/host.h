@@ -68,6 +68,8 @@ class Host {
   bool extend(Visitor& visitor, const Frame& frame);
   bool settle(Visitor& visitor, const Frame& frame);
   bool call(Visitor& visitor, const Frame& frame);
+  bool watch(Visitor& visitor, const Frame& frame);
+  bool unwatch(Visitor& visitor, const Frame& frame);
   void answer(Visitor& visitor, std::uint64_t number, const Answer& value);
   void deliver(std::uint64_t visitor, std::uint64_t subscription, bool outlives, std::int64_t granted_ms,
                std::vector<Lease> leases);

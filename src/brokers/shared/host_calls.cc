@@ -138,22 +138,43 @@ bool Host::settle(Visitor& visitor, const Frame& frame) {
 }
 
 bool Host::call(Visitor& visitor, const Frame& frame) {
-  const bool is_watch = frame.type == FrameType::kWatch;
-  if (is_watch && visitor.watches >= limits_.watches) {
-    answer(visitor, frame.number, [](Encoder& out) { put(out, Result<JobInfo>(too_many("watches"))); });
-    return true;
-  }
-  Reply reply = [this, mailbox = mailbox_, visitor = visitor.number, number = frame.number, is_watch](Answer value) {
-    mailbox->post([this, visitor, number, is_watch, value = std::move(value)] {
+  Reply reply = [this, mailbox = mailbox_, visitor = visitor.number, number = frame.number](Answer value) {
+    mailbox->post([this, visitor, number, value = std::move(value)] {
       const auto found = visitors_.find(visitor);
       if (found == visitors_.end()) return;
-      --(is_watch ? found->second->watches : found->second->calls);
+      --found->second->calls;
       answer(*found->second, number, value);
     });
   };
   if (!carry_out(frame.type, frame.payload, engine_, engine_, std::move(reply))) return false;
-  ++(is_watch ? visitor.watches : visitor.calls);
+  ++visitor.calls;
   return true;
+}
+
+bool Host::watch(Visitor& visitor, const Frame& frame) {
+  if (visitor.watches.contains(frame.number)) return false;
+  if (visitor.watches.size() >= limits_.watches) {
+    answer(visitor, frame.number, [](Encoder& out) { put(out, Result<JobInfo>(too_many("watches"))); });
+    return true;
+  }
+  Reply reply = [this, mailbox = mailbox_, visitor = visitor.number, number = frame.number](Answer value) {
+    mailbox->post([this, visitor, number, value = std::move(value)] {
+      const auto found = visitors_.find(visitor);
+      // Given up while the answer was on its way: nobody waits for it.
+      if (found == visitors_.end() || found->second->watches.erase(number) == 0) return;
+      answer(*found->second, number, value);
+    });
+  };
+  return carry_out_watch(frame.payload, engine_, std::move(reply), visitor.watches[frame.number]);
+}
+
+bool Host::unwatch(Visitor& visitor, const Frame& frame) {
+  const auto found = visitor.watches.find(frame.number);
+  if (found != visitor.watches.end()) {
+    found->second();
+    visitor.watches.erase(found);
+  }
+  return frame.payload.empty();
 }
 
 void Host::answer(Visitor& visitor, std::uint64_t number, const Answer& value) {

@@ -340,6 +340,23 @@ TEST_F(HostTest, ASubscriptionThatEndedBeforeItsFirstOwnerAnsweredIsNotMadeWithT
   seeking->close();
 }
 
+TEST_F(HostTest, WatchesThatWereGivenUpLeaveTheirPlaceToOthers) {
+  const auto friendly = guest();
+  const auto answers = enqueue(*friendly, {job_for()});
+  ASSERT_TRUE(answers && (*answers)[0]);
+  const JobId id = (*answers)[0]->id;
+  const std::size_t places = HostLimits().watches;
+  std::atomic<int> called = 0;
+  const auto count = [&called](const Result<JobInfo>&) { ++called; };
+  for (std::size_t i = 0; i < places + 100; ++i) friendly->watch(id, count)();
+  // A call that was answered: the host has heard all of that.
+  ASSERT_TRUE(wait<JobInfo>([&](auto done) { friendly->find(id, std::move(done)); }));
+  EXPECT_EQ(called, 0) << "refused, though all before were given up";
+  const GiveUp last = friendly->watch(id, [](const Result<JobInfo>&) {});
+  last();
+  friendly->close();
+}
+
 TEST_F(HostTest, ABatchThatIsTooLongForOneFrameGoesInSeveral) {
   const auto friendly = guest();
   std::vector<Job> jobs(6, job_for());

@@ -113,10 +113,10 @@ void SharedStore::explain(JobId id, Completion<Explanation> done) { inspector().
 
 void SharedStore::audit(Completion<AuditReport> done) { inspector().audit(std::move(done)); }
 
-void SharedStore::watch(JobId id, Completion<JobInfo> done) { inspector().watch(id, std::move(done)); }
+GiveUp SharedStore::watch(JobId id, Completion<JobInfo> done) { return inspector().watch(id, std::move(done)); }
 
-void SharedStore::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-  inspector().cancel(std::move(ids), std::move(done));
+void SharedStore::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
+  inspector().cancel(std::move(ids), options, std::move(done));
 }
 
 void SharedStore::reschedule(JobId id, Time due, Completion<void> done) {

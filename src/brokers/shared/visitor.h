@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bide/broker.h"
+#include "bide/inspector.h"
 #include "brokers/shared/calls.h"
 #include "brokers/shared/frame.h"
 #include "brokers/shared/outgoing.h"
@@ -45,7 +46,7 @@ struct Visitor {
   bool deaf = false;                  // Takes nothing any more, though it may have sent something.
   std::int64_t blocked_since_ms = 0;  // It takes nothing, though there is something. 0: it does.
   std::size_t calls = 0;              // Begun and not answered, without watches.
-  std::size_t watches = 0;
+  std::map<std::uint64_t, GiveUp> watches;  // By the number of the call.
   bool stalled = false;  // Gets no leases until it has read what it was sent.
   bool leases_ended = false;
   std::map<std::uint64_t, Visit> subscriptions;

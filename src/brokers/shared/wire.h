@@ -126,11 +126,15 @@ struct Fields<QueueInfo> {
 };
 template <>
 struct Fields<JobFilter> {
-  static auto of(auto& v) { return std::tie(v.states, v.queue, v.kind, v.error, v.since, v.until); }
+  static auto of(auto& v) { return std::tie(v.states, v.queue, v.kind, v.error, v.since, v.until, v.bodies); }
 };
 template <>
 struct Fields<JobPage> {
   static auto of(auto& v) { return std::tie(v.jobs, v.next); }
+};
+template <>
+struct Fields<CancelOptions> {
+  static auto of(auto& v) { return std::tie(v.state); }
 };
 template <>
 struct Fields<ReplayOptions> {

@@ -116,12 +116,13 @@ Problem changed(Bytes& in, RecordFacts& facts) {
 Problem done(Bytes& in, RecordFacts& facts) {
   facts.ids = {in.id()};
   const std::uint8_t flags = in.u8();
-  if (flags >= 4) return "unknown flags";
+  if (flags >= 8) return "unknown flags";
   skip_time(in);
   in.count();
   in.count();
   if (flags & 2) in.string();
   if (flags & 1) in.string();
+  if (flags & 4) return check_past(in);
   return std::nullopt;
 }
 
@@ -188,7 +189,8 @@ std::string_view name_of_type(std::uint8_t type) {
 std::optional<std::string> take_apart(std::uint8_t type, std::uint8_t version, std::string_view payload,
                                       RecordFacts& facts) {
   if (type < 1 || type > kKinds.size()) return "a record of unknown type " + std::to_string(type);
-  if (version != 1) return "a record of unknown version " + std::to_string(version);
+  const std::uint8_t newest = type == 5 ? 2 : 1;
+  if (version < 1 || version > newest) return "a record of unknown version " + std::to_string(version);
   facts.type = static_cast<RecordType>(type);
   Bytes in(payload);
   const Kind& kind = kKinds[type - 1];

@@ -27,7 +27,7 @@ std::string write_example() {
     journal->write().value();
     journal->sync().value();
     append(*journal, Granted{accepted.how.due_ms, false, "w1", {{accepted.job.id, 1}}});
-    append(*journal, DoneRecord{accepted.job.id, 1, accepted.how.due_ms + 20, 1, {}, {}});
+    append(*journal, DoneRecord{accepted.job.id, 1, accepted.how.due_ms + 20, 1, {}, {}, {}});
     journal->write().value();
     journal->sync().value();
   }

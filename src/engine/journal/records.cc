@@ -11,6 +11,7 @@ namespace {
 static_assert(static_cast<std::uint8_t>(RecordType::kMark) == kMarkType);
 
 constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kDoneWithPast = 2;  // So that a bide that does not know it says so, and not that it is damaged.
 
 // Bits of the flags byte of each record: a field whose bit is not set has its default and is not written.
 namespace accepted {
@@ -26,7 +27,7 @@ namespace changed {
 constexpr std::uint8_t kToken = 1, kDueIsWall = 2, kDead = 4, kPast = 8, kUniqueKey = 16, kAll = 31;
 }  // namespace changed
 namespace done {
-constexpr std::uint8_t kResult = 1, kContentType = 2, kAll = 3;
+constexpr std::uint8_t kResult = 1, kContentType = 2, kPast = 4, kAll = 7;
 }  // namespace done
 
 std::string_view name_of(RecordType type) {
@@ -66,10 +67,10 @@ Error malformed(const RecordView& view, RecordType type, const char* what) {
   return {ErrorCode::kDamaged, describe(view, type) + ": " + what + "; `bide store check` says more, `bide store repair` keeps what can be read"};
 }
 
-Status check_kind(const RecordView& view, RecordType type) {
+Status check_kind(const RecordView& view, RecordType type, std::uint8_t newest = kVersion) {
   if (view.type != static_cast<std::uint8_t>(type)) return malformed(view, type, "it is of another type");
   if (view.version == 0) return malformed(view, type, "version 0 never existed");
-  if (view.version > kVersion) {
+  if (view.version > newest) {
     return Error{ErrorCode::kNewerVersion,
                  describe(view, type) + ": version " + std::to_string(view.version) + ", written by a newer bide"};
   }
@@ -82,7 +83,9 @@ Status complete(const Decoder& in, const RecordView& view, RecordType type) {
   return malformed(view, type, in.ok() ? "there are bytes after its last field" : "it ends in the middle of a field");
 }
 
-Encoder& begin(Journal& journal, RecordType type) { return journal.begin(static_cast<std::uint8_t>(type), kVersion); }
+Encoder& begin(Journal& journal, RecordType type, std::uint8_t version = kVersion) {
+  return journal.begin(static_cast<std::uint8_t>(type), version);
+}
 
 // What recovery needs stands first, so that it need not look at the rest.
 struct AcceptedFront {
@@ -338,19 +341,21 @@ RecordRef append(Journal& journal, const DoneRecord& record) {
   std::uint8_t flags = 0;
   if (!record.result.empty()) flags |= done::kResult;
   if (!record.content_type.empty()) flags |= done::kContentType;
-  Encoder& out = begin(journal, RecordType::kDone);
+  if (!is_empty(record.past)) flags |= done::kPast;
+  Encoder& out = begin(journal, RecordType::kDone, flags & done::kPast ? kDoneWithPast : kVersion);
   out.id_and_bytes(record.id, flags);
   out.i64(record.at_ms);
   out.count(record.token);
   out.count(record.attempts);
   if (flags & done::kContentType) out.string(record.content_type);
   if (flags & done::kResult) out.string(record.result);
+  if (flags & done::kPast) put_past(out, record.past);
   return journal.finish();
 }
 
 Status decode(const RecordView& view, DoneRecord& out) {
   constexpr RecordType type = RecordType::kDone;
-  if (Status status = check_kind(view, type); !status) return status;
+  if (Status status = check_kind(view, type, kDoneWithPast); !status) return status;
   Decoder in(view.payload);
   out.id = in.id();
   const std::uint8_t flags = in.u8();
@@ -360,6 +365,10 @@ Status decode(const RecordView& view, DoneRecord& out) {
   if (!get_u32(in, out.attempts)) return malformed(view, type, "its attempts are out of range");
   out.content_type = flags & done::kContentType ? in.string() : std::string_view();
   out.result = flags & done::kResult ? in.string() : std::string_view();
+  out.past = {};
+  if (flags & done::kPast) {
+    if (const char* wrong = get_past(in, out.past)) return malformed(view, type, wrong);
+  }
   return complete(in, view, type);
 }
 

@@ -93,6 +93,7 @@ struct DoneRecord {
   std::uint32_t attempts = 0;
   std::string result;
   std::string content_type;
+  Past past;
 };
 
 enum class RemoveCause : std::uint8_t { kCancelled = 1, kDeleted = 2, kPurged = 3, kForgotten = 4 };

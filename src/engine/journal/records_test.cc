@@ -111,7 +111,7 @@ class RecordMaker {
     if (flag()) record.unique_key = text();
     return record;
   }
-  DoneRecord done() { return {id(), number(), time_ms(), number32(), text(), text()}; }
+  DoneRecord done() { return {id(), number(), time_ms(), number32(), text(), text(), past()}; }
   Removed removed() {
     Removed record{static_cast<RemoveCause>(1 + random_.next_below(4)), time_ms(), {}};
     record.ids.resize(random_.next_below(40));
@@ -146,7 +146,8 @@ bool same(const Changed& a, const Changed& b) {
              std::tie(b.id, b.cause, b.token, b.at_ms, b.due_ms, b.due_is_wall, b.dead, b.attempts, b.unique_key);
 }
 bool same(const DoneRecord& a, const DoneRecord& b) {
-  return std::tie(a.id, a.token, a.at_ms, a.attempts, a.result, a.content_type) ==
+  return fields(a.past) == fields(b.past) &&
+         std::tie(a.id, a.token, a.at_ms, a.attempts, a.result, a.content_type) ==
          std::tie(b.id, b.token, b.at_ms, b.attempts, b.result, b.content_type);
 }
 bool same(const Removed& a, const Removed& b) {

@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "core/job_rules.h"
-#include "core/quote.h"
 #include "server/api/api_state.h"
+#include "wire/filter_query.h"
 #include "wire/info_json.h"
 
 namespace bide::server {
@@ -21,7 +20,10 @@ void audit(const State& state, const Request& request, Reply reply) {
 
 void pressure(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {})) return;
-  reply.send(json_response(200, wire::pressure_json(state->broker.pressure())));
+  Pressure now = state->broker.pressure();
+  // Of files, limits and hosts: not for strangers. All that they need is when to come back.
+  if (!request.caller.is_known()) now.reason.clear();
+  reply.send(json_response(200, wire::pressure_json(now)));
 }
 
 void capabilities(const State& state, const Request& request, Reply reply) {
@@ -33,9 +35,8 @@ void events(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {"queue"})) return;
   const auto found = request.query.find("queue");
   std::string queue = found == request.query.end() ? "" : found->second;
-  if (!queue.empty() && !core::is_name(queue)) {
-    return refuse(reply, wire::make_problem("invalid_parameter",
-                                            "queue: " + core::quoted(queue) + " is not a valid name", "queue"));
+  if (found != request.query.end()) {
+    if (auto problem = wire::find_name_problem({.kind = "any", .queue = queue})) return refuse(reply, *problem);
   }
   if (!state->events->has_room()) {
     wire::Problem problem =

@@ -22,6 +22,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   Sweep(State state, Reply reply, wire::Choice choice, Act act)
       : state_(std::move(state)), reply_(std::move(reply)), choice_(std::move(choice)), act_(std::move(act)) {
     choice_.filter->states = {JobState::kDead};
+    choice_.filter->bodies = false;
     // What dies again meanwhile is not for this request: it would go on for ever.
     if (!choice_.filter->until) choice_.filter->until = state_->now();
   }
@@ -124,58 +125,14 @@ void replay(const State& state, const Request& request, Reply reply) {
          });
 }
 
-// Only what is dead: a job that was replayed meanwhile is not to be cancelled by somebody who tidies up.
-void remove_dead(const State& state, std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-  struct Looking {
-    std::mutex mutex;
-    std::vector<Status> statuses;
-    std::size_t left = 0;
-  };
-  const auto looking = std::make_shared<Looking>();
-  looking->statuses.resize(ids.size());
-  looking->left = ids.size();
-  if (ids.empty()) return done(std::vector<Status>());
-  const auto finish = [state, looking, ids, done = std::move(done)] {
-    std::vector<JobId> dead;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (looking->statuses[i]) dead.push_back(ids[i]);
-    }
-    if (dead.empty()) return done(looking->statuses);
-    state->inspector->cancel(dead, [looking, done](const Result<std::vector<Status>>& removed) {
-      if (!removed) return done(removed.error());
-      std::size_t next = 0;
-      for (Status& status : looking->statuses) {
-        if (status && next < removed->size()) status = (*removed)[next++];
-      }
-      done(looking->statuses);
-    });
-  };
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    state->inspector->find(ids[i], [looking, i, finish](const Result<JobInfo>& info) {
-      bool last = false;
-      {
-        std::lock_guard lock(looking->mutex);
-        if (!info) {
-          looking->statuses[i] = info.error();
-        } else if (info->state != JobState::kDead) {
-          looking->statuses[i] = Error{ErrorCode::kWrongState, "job " + info->job.id.to_string() + " is " +
-                                                                   std::string(to_string(info->state)) +
-                                                                   ", not dead; DELETE /v1/jobs/{id} cancels it"};
-        }
-        last = --looking->left == 0;
-      }
-      if (last) finish();
-    });
-  }
-}
-
 void remove(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::Choice choice;
   if (auto problem = wire::read_choice(request.body, choice)) return refuse(reply, *problem);
   act_on(state, std::move(reply), std::move(choice),
          [state](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-           remove_dead(state, std::move(ids), std::move(done));
+           // A job that was replayed meanwhile is not to be cancelled by somebody who tidies up.
+           state->inspector->cancel(std::move(ids), {.state = JobState::kDead}, std::move(done));
          });
 }
 

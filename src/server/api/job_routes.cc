@@ -145,7 +145,7 @@ void cancel_one(const State& state, const Request& request, Reply reply) {
   const auto id = captured_id(request, reply);
   if (!id) return;
   state->inspector->cancel(
-      {*id}, [state, id = *id, reply = share(std::move(reply))](const Result<std::vector<Status>>& statuses) {
+      {*id}, {}, [state, id = *id, reply = share(std::move(reply))](const Result<std::vector<Status>>& statuses) {
         const Status status = !statuses ? Status(statuses.error()) : statuses->empty() ? Status() : statuses->front();
         if (!status) return refuse(*reply, state->problem_of(status.error()));
         state->cancelled.add(id);
@@ -158,9 +158,10 @@ void cancel_one(const State& state, const Request& request, Reply reply) {
 void cancel_many(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   std::vector<JobId> ids;
-  if (auto problem = wire::read_ids(request.body, ids)) return refuse(reply, *problem);
+  CancelOptions options;
+  if (auto problem = wire::read_cancel(request.body, ids, options)) return refuse(reply, *problem);
   std::vector<JobId> given = ids;
-  state->inspector->cancel(std::move(given), [state, ids = std::move(ids), reply = share(std::move(reply))](
+  state->inspector->cancel(std::move(given), options, [state, ids = std::move(ids), reply = share(std::move(reply))](
                                                  const Result<std::vector<Status>>& statuses) {
     if (!statuses) return refuse(*reply, state->problem_of(statuses.error()));
     for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) {

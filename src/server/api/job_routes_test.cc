@@ -63,9 +63,76 @@ TEST_F(JobRoutes, BadQueriesAreRefused) {
   expect_problem(get("/v1/jobs?sate=ready"), 400, "unknown_parameter", "did you mean 'state'?");
   expect_problem(get("/v1/jobs?since=yesterday"), 400, "invalid_parameter");
   expect_problem(get("/v1/dead?state=ready"), 400, "unknown_parameter");
+  expect_problem(get("/v1/jobs?bodies=1"), 400, "invalid_parameter", "true");
+  expect_problem(get("/v1/jobs?queue=a%20b"), 422, "invalid_queue_name", "a%20b");
+  expect_problem(get("/v1/dead?queue=.a"), 422, "invalid_queue_name");
+  expect_problem(get("/v1/jobs?kind=a/b"), 422, "invalid_kind_name");
+  expect_problem(get("/v1/events?queue=a/b"), 422, "invalid_queue_name");
+  expect_problem(post("/v1/dead/delete", R"({"filter":{"queue":"a b"}})"), 422, "invalid_queue_name");
   const std::string id = enqueue(R"({"kind":"a"})");
   expect_problem(get("/v1/jobs/" + id + "?wait=5"), 400, "invalid_parameter", "units");
   expect_problem(get("/v1/jobs/" + id + "/result?wait=1h"), 400, "invalid_parameter", "at most 5m");
+}
+
+TEST_F(JobRoutes, ListsHaveBodiesOnlyWhenAskedFor) {
+  enqueue(R"({"kind":"a","queue":"q","body":{"n":1}})");
+  const auto listed = [&](const std::string& more) { return items_of(get("/v1/jobs?queue=q" + more).body, "jobs").at(0); };
+  EXPECT_EQ(field_of(listed(""), "body"), "");
+  EXPECT_EQ(field_of(listed("&bodies=false"), "body"), "");
+  EXPECT_EQ(field_of(listed("&bodies=true"), "body"), R"({"n":1})");
+  EXPECT_EQ(field_of(listed(""), "content_type"), "application/json");
+}
+
+TEST_F(JobRoutes, PagesOfLargeJobsEndEarly) {
+  const std::string body(JobPage::kMostBytes * 3 / 4, 'x');
+  for (int i = 0; i < 3; ++i) enqueue(R"({"kind":"a","queue":"q","body_text":")" + body + "\"}");
+  const Response first = get("/v1/jobs?queue=q&bodies=true");
+  EXPECT_EQ(items_of(first.body, "jobs").size(), 2u);
+  const Response second = get("/v1/jobs?queue=q&bodies=true&cursor=" + field_of(first.body, "next"));
+  EXPECT_EQ(items_of(second.body, "jobs").size(), 1u);
+  EXPECT_EQ(field_of(second.body, "next"), "null");
+  // The cursor is of the list, with or without bodies.
+  EXPECT_EQ(items_of(get("/v1/jobs?queue=q&cursor=" + field_of(first.body, "next")).body, "jobs").size(), 1u);
+  EXPECT_EQ(items_of(get("/v1/jobs?queue=q").body, "jobs").size(), 3u);
+}
+
+TEST_F(JobRoutes, ADoneJobShowsItsFailures) {
+  const std::string id = enqueue(R"x({"kind":"a","retry":"fixed(1ms)"})x");
+  post("/v1/leases/settle", settlement(lease_one(), R"("outcome":"failed","error":"no luck")"));
+  post("/v1/leases/settle", settlement(lease_one(), R"("outcome":"done")"));
+  const Response shown = get("/v1/jobs/" + id);
+  EXPECT_EQ(field_of(shown.body, "state"), "done");
+  EXPECT_EQ(field_of(field_of(shown.body, "counts"), "failed"), "1");
+  const auto errors = items_of(shown.body, "errors");
+  ASSERT_EQ(errors.size(), 1u) << shown.body;
+  EXPECT_EQ(field_of(errors[0], "text"), "no luck");
+}
+
+TEST_F(JobRoutes, OnlyWhatIsDeadIsDeletedFromTheDead) {
+  const std::string dead = kill("q", "x");
+  const std::string replayed = kill("q", "x");
+  post("/v1/dead/replay", R"({"ids":[")" + replayed + "\"]}");
+  const Response answer = post("/v1/dead/delete", R"({"ids":[")" + dead + R"(",")" + replayed + "\"]}");
+  const auto results = items_of(answer.body, "results");
+  ASSERT_EQ(results.size(), 2u) << answer.body;
+  EXPECT_EQ(field_of(results[0], "status"), "200");
+  EXPECT_EQ(field_of(results[1], "status"), "409");
+  EXPECT_EQ(field_of(get("/v1/jobs/" + replayed).body, "state"), "ready");
+  const Response cancelled = post("/v1/jobs/cancel", R"({"ids":[")" + replayed + R"("],"state":"dead"})");
+  EXPECT_EQ(field_of(cancelled.body, "failed"), "1");
+  expect_problem(post("/v1/jobs/cancel", R"({"ids":[],"state":"ded"})"), 400, "invalid_parameter", "dead");
+}
+
+TEST_F(JobRoutes, StrangersAreNotToldWhyThereIsPressure) {
+  open({}, 1);
+  enqueue(R"({"kind":"a"})");
+  post("/v1/jobs", R"({"kind":"a"})");
+  const Response known = get("/v1/pressure");
+  EXPECT_NE(field_of(known.body, "reason"), "") << known.body;
+  caller_scopes_ = 0;
+  const Response strange = get("/v1/pressure");
+  EXPECT_EQ(field_of(strange.body, "level"), field_of(known.body, "level"));
+  EXPECT_EQ(field_of(strange.body, "reason"), "");
 }
 
 TEST_F(JobRoutes, AJobIsRescheduledAndCancelled) {

@@ -34,7 +34,7 @@ struct Operation {
 
 const std::vector<Operation>& operations() {
   static const std::vector<std::string_view> filter = {"state", "queue", "kind",   "error",
-                                                       "since", "until", "cursor", "limit"};
+                                                       "since", "until", "cursor", "limit", "bodies"};
   static const std::vector<std::string_view> dead_filter(filter.begin() + 1, filter.end());
   static const std::vector<Operation> all = {
       {Method::kPost,
@@ -45,7 +45,7 @@ const std::vector<Operation>& operations() {
        true,
        true},
       {Method::kGet, "/v1/jobs", "", {{200, "JobPage"}}, filter},
-      {Method::kPost, "/v1/jobs/cancel", "Ids", {{200, "IdResults"}}},
+      {Method::kPost, "/v1/jobs/cancel", "Cancel", {{200, "IdResults"}}},
       {Method::kGet, "/v1/jobs/{id}", "", {{200, "JobInfo"}}, {"wait"}},
       {Method::kPatch, "/v1/jobs/{id}", "Reschedule", {{200, "Rescheduled"}}},
       {Method::kDelete, "/v1/jobs/{id}", "", {{200, "Cancelled"}}},
@@ -91,6 +91,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"cursor", R"({"type":"string"})", "next of the page before."},
     {"limit", R"({"type":"integer","minimum":1,"maximum":1000})",
      "How many a page: 50 jobs or 100 deliveries unless said."},
+    {"bodies", R"({"type":"boolean","default":false})", "Each job with its body or its result."},
     {"job", R"({"type":"string","format":"uuid"})", "Only of this job."},
     {"before", R"({"type":"string","format":"uuid"})", "next of the page before."},
     {"wait", R"({"type":"string"})", "How long to wait until the job is done or dead, such as 30s; at most 5m."},

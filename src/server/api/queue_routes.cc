@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "core/job_rules.h"
 #include "core/quote.h"
 #include "server/api/api_state.h"
+#include "wire/filter_query.h"
 #include "wire/info_json.h"
 
 namespace bide::server {
@@ -13,12 +13,11 @@ namespace {
 
 std::optional<std::string> captured_queue(const Request& request, Reply& reply) {
   const auto found = request.captured.find("name");
-  if (found != request.captured.end() && core::is_name(found->second)) return found->second;
-  refuse(reply,
-         wire::make_problem("invalid_queue_name",
-                            "invalid queue name " + core::quoted(found == request.captured.end() ? "" : found->second) +
-                                "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start",
-                            "name"));
+  std::string name = found == request.captured.end() ? "" : found->second;
+  auto problem = wire::find_name_problem({.kind = "any", .queue = name});
+  if (!problem) return name;
+  problem->field = "name";
+  refuse(reply, *problem);
   return std::nullopt;
 }
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "platform/fatal.h"
+
 namespace bide::server {
 
 struct WatchDesk::Wait {
@@ -25,7 +27,7 @@ std::shared_ptr<WatchDesk::Wait> WatchDesk::make_wait(Answer answer) const {
 }
 
 void WatchDesk::wait(const std::shared_ptr<Wait>& wait, const JobId& id, Moment until) {
-  bool is_new = false;
+  std::uint64_t watch = 0;  // Not 0: to be made.
   bool poke = false;
   {
     std::unique_lock lock(mutex_);
@@ -36,62 +38,86 @@ void WatchDesk::wait(const std::shared_ptr<Wait>& wait, const JobId& id, Moment 
     };
     if (stopped_) return refuse(std::nullopt);
     auto found = watched_.find(id);
-    is_new = found == watched_.end();
-    if (is_new && watched_.size() >= kMostJobs) {
-      return refuse(Result<JobInfo>(Error{ErrorCode::kOverloaded, "too many jobs are being waited for"}));
+    if (found == watched_.end()) {
+      if (watched_.size() >= kMostJobs) {
+        return refuse(Result<JobInfo>(Error{ErrorCode::kOverloaded, "too many jobs are being waited for"}));
+      }
+      watch = ++last_watch_;
+      found = watched_.try_emplace(id).first;
+      found->second.number = watch;
     }
-    if (is_new) found = watched_.try_emplace(id).first;
     wait->id = id;
     wait->waits = true;
-    wait->place = found->second.insert(found->second.end(), wait);
+    wait->place = found->second.waits.insert(found->second.waits.end(), wait);
     wait->deadline = deadlines_.emplace(until, wait);
     poke = until < armed_;
     armed_ = std::min(armed_, until);
   }
   if (poke) poke_();
-  if (!is_new) return;
-  inspector_.watch(id, [desk = weak_from_this(), id](const Result<JobInfo>& info) {
-    if (const auto self = desk.lock()) self->finished(id, info);
+  if (watch == 0) return;
+  GiveUp give_up = inspector_.watch(id, [desk = weak_from_this(), id, watch](const Result<JobInfo>& info) {
+    if (const auto self = desk.lock()) self->finished(id, watch, info);
   });
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = watched_.find(id);
+    if (found != watched_.end() && found->second.number == watch) {
+      found->second.give_up = std::move(give_up);
+      return;
+    }
+  }
+  give_up();  // The last who waited left while it was being made; or it is finished, and then it does no harm.
 }
 
-void WatchDesk::remove(const std::shared_ptr<Wait>& wait) {
+GiveUp WatchDesk::remove(const std::shared_ptr<Wait>& wait) {
   deadlines_.erase(wait->deadline);
-  watched_.at(wait->id).erase(wait->place);
+  const auto found = watched_.find(wait->id);
+  platform::require(found != watched_.end(), "whoever waits for a job has it watched");
+  found->second.waits.erase(wait->place);
   wait->waits = false;
+  if (!found->second.waits.empty()) return nullptr;
+  GiveUp give_up = std::move(found->second.give_up);
+  watched_.erase(found);
+  platform::require(watched_.size() <= deadlines_.size(), "a job is watched only while somebody waits for it");
+  return give_up;
 }
 
 void WatchDesk::give_up(const std::shared_ptr<Wait>& wait) {
-  std::lock_guard lock(mutex_);
-  wait->gone = true;
-  if (wait->waits) remove(wait);
+  GiveUp give_up;
+  {
+    std::lock_guard lock(mutex_);
+    wait->gone = true;
+    if (wait->waits) give_up = remove(wait);
+  }
+  if (give_up) give_up();
 }
 
-void WatchDesk::finished(const JobId& id, const Result<JobInfo>& info) {
+void WatchDesk::finished(const JobId& id, std::uint64_t watch, const Result<JobInfo>& info) {
   std::vector<std::shared_ptr<Wait>> waiting;
   {
     std::lock_guard lock(mutex_);
     const auto found = watched_.find(id);
-    if (found == watched_.end()) return;
-    waiting.assign(found->second.begin(), found->second.end());
-    for (const auto& each : waiting) remove(each);
-    watched_.erase(id);
+    if (found == watched_.end() || found->second.number != watch) return;
+    waiting.assign(found->second.waits.begin(), found->second.waits.end());
+    for (const auto& each : waiting) (void)remove(each);
   }
   for (const auto& each : waiting) each->answer(info);
 }
 
 std::optional<Moment> WatchDesk::tick(Moment now) {
   std::vector<std::shared_ptr<Wait>> late;
+  std::vector<GiveUp> given_up;
   std::optional<Moment> next;
   {
     std::lock_guard lock(mutex_);
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
       late.push_back(deadlines_.begin()->second);
-      remove(late.back());
+      if (GiveUp give_up = remove(late.back())) given_up.push_back(std::move(give_up));
     }
     if (!deadlines_.empty()) next = deadlines_.begin()->first;
     armed_ = next.value_or(Moment::max());
   }
+  for (const GiveUp& give_up : given_up) give_up();
   for (const auto& each : late) each->answer(std::nullopt);
   return next;
 }

@@ -1,8 +1,9 @@
-// WatchDesk: requests that wait until a job is done or dead. A watch at the broker cannot be taken back, so there is
-// never more than one for a job: requests come and go, the watch stays until the job is finished.
+// WatchDesk: requests that wait until a job is done or dead. They share one watch at the broker for each job, which is
+// given up with the last of them.
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
@@ -35,19 +36,26 @@ class WatchDesk : public std::enable_shared_from_this<WatchDesk> {
   std::optional<Moment> tick(Moment now);
   void stop();  // Nobody waits any longer.
 
-  std::size_t watched() const;
+  std::size_t watched() const;  // Jobs that somebody waits for.
   std::size_t waiting() const;
 
  private:
-  void finished(const JobId& id, const Result<JobInfo>& info);
-  void remove(const std::shared_ptr<Wait>& wait);
+  void finished(const JobId& id, std::uint64_t watch, const Result<JobInfo>& info);
+  // What to call without the lock, when nobody waits for the job any more.
+  [[nodiscard]] GiveUp remove(const std::shared_ptr<Wait>& wait);
 
   Inspector& inspector_;
   const std::function<void()> poke_;
 
   mutable std::mutex mutex_;  // Guards everything below.
   bool stopped_ = false;
-  std::unordered_map<JobId, std::list<std::shared_ptr<Wait>>> watched_;
+  struct Watched {
+    std::uint64_t number = 0;  // Of this watch: the job may be watched again after it.
+    GiveUp give_up;            // Empty while it is being made.
+    std::list<std::shared_ptr<Wait>> waits;  // Never empty.
+  };
+  std::uint64_t last_watch_ = 0;
+  std::unordered_map<JobId, Watched> watched_;
   std::multimap<Moment, std::shared_ptr<Wait>> deadlines_;
   Moment armed_ = Moment::max();
 };

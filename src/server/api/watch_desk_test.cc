@@ -43,8 +43,8 @@ class WatchDeskTest : public testing::Test {
   }
   // Cancels the job, and waits until the inspector has answered once more, which it does in order.
   void cancel(const JobId& id) {
-    (void)bide::wait<std::vector<Status>>([&](auto done) { store_.inspector().cancel({id}, std::move(done)); });
-    (void)bide::wait<JobInfo>([&](auto done) { store_.inspector().watch(id, std::move(done)); });
+    (void)bide::wait<std::vector<Status>>([&](auto done) { store_.inspector().cancel({id}, {}, std::move(done)); });
+    (void)bide::wait<JobInfo>([&](auto done) { (void)store_.inspector().watch(id, std::move(done)); });
   }
 
   support::TemporaryDirectory folder_;
@@ -57,7 +57,7 @@ class WatchDeskTest : public testing::Test {
   int errors_ = 0;
 };
 
-TEST_F(WatchDeskTest, RequestsComeAndGoAndThereIsOneWatchForAJob) {
+TEST_F(WatchDeskTest, RequestsShareOneWatchOfAJobWhichEndsWithTheLastOfThem) {
   const JobId id = enqueue();
   for (int i = 0; i < 100; ++i) wait_for(id, now_ + 1s);
   EXPECT_EQ(desk_->watched(), 1u);
@@ -65,10 +65,11 @@ TEST_F(WatchDeskTest, RequestsComeAndGoAndThereIsOneWatchForAJob) {
   desk_->tick(now_ + 2s);
   EXPECT_EQ(late(), 100);
   EXPECT_EQ(desk_->waiting(), 0u);
+  EXPECT_EQ(desk_->watched(), 0u);
   const auto gone = wait_for(id, now_ + 10s);
   desk_->give_up(gone);
   EXPECT_EQ(desk_->waiting(), 0u);
-  EXPECT_EQ(desk_->watched(), 1u);
+  EXPECT_EQ(desk_->watched(), 0u);
   wait_for(id, now_ + 10s);
   cancel(id);
   EXPECT_EQ(desk_->watched(), 0u);
@@ -87,6 +88,27 @@ TEST_F(WatchDeskTest, TheClockIsAskedForWhenAWaitIsTheNextToEnd) {
   wait_for(id, now_ + 5s);
   EXPECT_EQ(pokes_, 2);
   EXPECT_EQ(desk_->tick(now_ + 6s), now_ + 10s);
+}
+
+TEST_F(WatchDeskTest, WaitsThatTimedOutLeaveTheirPlaceToOthers) {
+  const auto refused = [&] {
+    std::lock_guard lock(mutex_);
+    return errors_;
+  };
+  std::vector<JobId> jobs;
+  for (std::size_t i = 0; i < 8; ++i) jobs.push_back(enqueue());
+  // More waits than there are places, a few at a time.
+  for (std::size_t i = 0; i < WatchDesk::kMostJobs + 100; ++i) {
+    wait_for(jobs[i % jobs.size()], now_ + 1s);
+    if (i % jobs.size() + 1 == jobs.size()) desk_->tick(now_ + 2s);
+  }
+  desk_->tick(now_ + 2s);
+  EXPECT_EQ(desk_->watched(), 0u);
+  EXPECT_EQ(refused(), 0);
+  EXPECT_EQ(late(), static_cast<int>(WatchDesk::kMostJobs) + 100);
+  // What was given up is not answered when the job ends after all.
+  for (const JobId& id : jobs) cancel(id);
+  EXPECT_EQ(refused(), 0);
 }
 
 TEST_F(WatchDeskTest, StoppingAnswersAll) {

@@ -14,6 +14,7 @@ struct Identity {
   std::string name = {};     // Of the token, or "local".
   std::uint8_t scopes = 0;   // Of Scope, together.
 
+  bool is_known() const { return scopes != 0; }
   bool may(Scope scope) const {
     const auto wanted = static_cast<std::uint8_t>(scope);
     return (scopes & wanted) == wanted;

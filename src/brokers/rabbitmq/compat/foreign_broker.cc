@@ -299,11 +299,13 @@ void ForeignBroker::audit(Completion<AuditReport> done) {
   refuse(done, "RabbitMQ does not count what it has ever accepted, so there is nothing to compare with");
 }
 
-void ForeignBroker::watch(JobId, Completion<JobInfo> done) {
+GiveUp ForeignBroker::watch(JobId, Completion<JobInfo> done) {
   refuse(done, "RabbitMQ does not tell when a message was acknowledged, so nobody knows when a job is done");
+  return [] {};
 }
 
-void ForeignBroker::cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+void ForeignBroker::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
+  if (options.state && *options.state != JobState::kDead) return refuse(done, kNoIndex);
   Parts* const parts = parts_.get();
   parts->on_desk(
       [parts, ids, done] {

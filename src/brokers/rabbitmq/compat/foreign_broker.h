@@ -32,8 +32,8 @@ class ForeignBroker : public Broker, public Inspector {
   void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) override;
   void explain(JobId id, Completion<Explanation> done) override;
   void audit(Completion<AuditReport> done) override;
-  void watch(JobId id, Completion<JobInfo> done) override;
-  void cancel(std::vector<JobId> ids, Completion<std::vector<Status>> done) override;
+  GiveUp watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "core/job_bytes.h"
 #include "platform/local_socket.h"
 
 namespace bide::brokers::rabbitmq::compat {
@@ -140,7 +141,12 @@ Result<JobPage> ForeignDead::list(const std::vector<std::string>& queues, const 
   }
   std::reverse(all.begin(), all.end());
   JobPage page;
-  for (std::size_t i = skip; i < all.size() && page.jobs.size() < limit; ++i) page.jobs.push_back(std::move(all[i]));
+  std::size_t bytes = 0;
+  for (std::size_t i = skip; i < all.size() && page.jobs.size() < limit && bytes < JobPage::kMostBytes; ++i) {
+    if (!filter.bodies) all[i].job.body = {};
+    bytes += core::shown_bytes(all[i]);
+    page.jobs.push_back(std::move(all[i]));
+  }
   if (skip + page.jobs.size() < all.size()) page.next = std::to_string(skip + page.jobs.size());
   return page;
 }
