@@ -82,6 +82,7 @@ enum class DeadReason : std::uint8_t {
   kRejected,   // The handler said so.
   kExpired,    // Not started in time.
   kPoison,     // Killed its worker too often.
+  kDamaged,    // Quarantined: what is stored of it cannot be read. Nobody settles a job as this.
 };
 
 std::string_view to_string(JobState state);

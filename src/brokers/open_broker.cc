@@ -107,6 +107,7 @@ Result<OpenedBroker> open_engine(std::string_view rest, const OpenOptions& wante
   EngineOptions options;
   options.directory = std::move(*directory);
   options.on_commit = wanted.on_commit;
+  options.on_damage = wanted.on_damage;
   std::string_view settings = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
   while (!settings.empty()) {
     const std::size_t end = std::min(settings.find('&'), settings.size());

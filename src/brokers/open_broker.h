@@ -10,6 +10,7 @@
 #include "bide/broker.h"
 #include "bide/inspector.h"
 #include "bide/result.h"
+#include "engine/damage.h"
 
 namespace bide::brokers {
 
@@ -21,6 +22,8 @@ struct OpenedBroker {
 struct OpenOptions {
   // Told how long each commit of the embedded engine took, on its thread; other brokers have none.
   std::function<void(std::chrono::microseconds)> on_commit = {};
+  // Told of each place of the embedded engine's store that cannot be read, on its thread. Default: a line on stderr.
+  std::function<void(const engine::Damage&)> on_damage = {};
 };
 
 // kInvalidArgument: the URL names no broker, or a setting is wrong; the message lists what is known.

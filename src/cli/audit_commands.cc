@@ -34,8 +34,10 @@ struct Finding {
 std::vector<Finding> examine(Client& client) {
   std::vector<Finding> findings;
   const AuditReport report = ask<AuditReport>([&](auto done) { client.inspector().audit(std::move(done)); });
-  findings.push_back({report.ok(), report.ok() ? "every accepted job is accounted for" : report.problems.front(),
-                      report.ok() ? "" : "keep a copy of the directory, then `bide store check` and `bide store repair`"});
+  if (report.ok()) findings.push_back({true, "every accepted job is accounted for"});
+  for (const std::string& problem : report.problems) {
+    findings.push_back({false, problem, "keep a copy of the directory, then `bide store check` and `bide store repair`"});
+  }
   const Pressure pressure = client.broker().pressure();
   const bool calm = pressure.level == Pressure::Level::kOk;
   findings.push_back({calm, calm ? "the broker takes jobs" : "the broker wants less: " + pressure.reason, ""});

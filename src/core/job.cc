@@ -42,6 +42,8 @@ std::string_view to_string(DeadReason reason) {
       return "expired";
     case DeadReason::kPoison:
       return "poison";
+    case DeadReason::kDamaged:
+      return "damaged";
   }
   return "unknown";
 }

@@ -25,6 +25,7 @@ TEST(JobText, DeadReasonsSayWhoGaveUp) {
   EXPECT_EQ(to_string(DeadReason::kRejected), "rejected");
   EXPECT_EQ(to_string(DeadReason::kExpired), "expired");
   EXPECT_EQ(to_string(DeadReason::kPoison), "poison");
+  EXPECT_EQ(to_string(DeadReason::kDamaged), "damaged");
 }
 
 TEST(JobText, AByteOfANewerVersionIsUnknown) {

@@ -72,7 +72,8 @@ Status Compactor::forget_dead_segments(journal::Address snapshot_at) {
   for (const journal::Address base : dead) {
     if (victim_ && victim_->base == base) victim_.reset();
     auto path = journal_.forget(base);
-    if (!path) return path.error();
+    if (!path) return path.error().code == ErrorCode::kOverloaded ? Status() : path.error();
+    unreadable_.erase(base);
     superfluous_.push_back(std::move(*path));
     state_.live_bytes().forget(base);
   }
@@ -93,12 +94,13 @@ bool Compactor::choose_victim() {
   double least = 0.5;  // Moving more than is freed would never end.
   for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
     const std::uint64_t live = state_.live_bytes().of(segments[i].base);
-    if (live == 0) continue;
+    if (live == 0 || unreadable_.contains(segments[i].base)) continue;
     const double share = static_cast<double>(live) / static_cast<double>(bytes_of(segments[i]));
     if (share >= least) continue;
     least = share;
     victim_ = segments[i];
     cursor_ = segments[i].base;
+    failed_at_.reset();
   }
   return victim_.has_value();
 }
@@ -106,7 +108,9 @@ bool Compactor::choose_victim() {
 Result<bool> Compactor::move(std::size_t bytes) {
   if (!victim_ && !choose_victim()) return false;
   // The copies go into the journal's batch, which the scan does not touch.
-  const auto next = journal_.scan(victim_->base, cursor_, bytes, [this](const RecordView& view) -> Status {
+  std::optional<Error> not_copied;
+  journal::Address stopped_at = 0;
+  const auto copy = [&](const RecordView& view) -> Status {
     JobId id;
     RecordView inner;
     if (Status found = owner(view, id, inner); !found) return found;
@@ -116,18 +120,35 @@ Result<bool> Compactor::move(std::size_t bytes) {
     const bool needed = (entry.body_bytes != 0 && entry.body_address == view.at.address) ||
                         (entry.has_details() && entry.details_address == view.at.address);
     if (!needed) return {};
-    if (Status roomy = journal_.reserve(view.at.bytes + 64); !roomy) return roomy;
-    journal::Moved moved{view.at, inner};
-    const journal::RecordRef at = append(journal_, moved);
-    return state_.apply(moved, at);
-  });
-  if (!next) {
+    Status copied = journal_.reserve(view.at.bytes + 64);
+    if (copied) {
+      const journal::Moved moved{view.at, inner};
+      copied = state_.apply(moved, append(journal_, moved));
+    }
+    if (!copied) not_copied = copied.error();
+    return copied;
+  };
+  const auto next = journal_.scan(victim_->base, cursor_, bytes, copy, stopped_at);
+  if (not_copied) {
     // What was copied is in its new place; the rest waits for room.
-    if (next.error().code == ErrorCode::kDiskFull) return !journal_.batch_empty();
-    return next.error();
+    if (not_copied->code == ErrorCode::kDiskFull) return !journal_.batch_empty();
+    return *not_copied;
   }
+  if (!next) return give_up(next.error(), stopped_at);
   cursor_ = *next;
   if (cursor_ >= victim_->end) victim_.reset();
+  return true;
+}
+
+// The victim cannot be read. Once may be chance. What was copied is in its new place, and what was not stays in this one,
+// where it can be read one by one as far as it is whole.
+Result<bool> Compactor::give_up(const Error& error, journal::Address at) {
+  if (error.code == ErrorCode::kOverloaded) return !journal_.batch_empty();
+  if (failed_at_ == at) {
+    unreadable_.emplace(victim_->base, at);
+    victim_.reset();
+  }
+  failed_at_ = at;
   return true;
 }
 

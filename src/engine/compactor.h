@@ -2,10 +2,13 @@
 // segments that nobody needs. It keeps the journal within twice its live bytes and one segment; while the store is busy,
 // within four times.
 //
+// A segment that cannot be read is left as it is.
+//
 // A segment may be deleted when nothing in it is needed and a snapshot lies behind it: recovery begins there.
 
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,9 +40,12 @@ class Compactor {
   // Copies live records of the worst segment, at least half of which is garbage, to the end of the journal's batch,
   // reading about `bytes`. False: there is nothing to move, or no room for it. The caller commits.
   Result<bool> move(std::size_t bytes);
+  // Segments that could not be read: their bases, and where.
+  const std::map<journal::Address, journal::Address>& unreadable() const { return unreadable_; }
 
  private:
   bool choose_victim();
+  Result<bool> give_up(const Error& error, journal::Address at);
 
   journal::Journal& journal_;
   State& state_;
@@ -49,6 +55,8 @@ class Compactor {
   std::vector<std::string> superfluous_;
   std::optional<journal::Segment> victim_;
   journal::Address cursor_ = 0;
+  std::optional<journal::Address> failed_at_;  // Where reading the victim failed once.
+  std::map<journal::Address, journal::Address> unreadable_;  // By the base of the segment: where.
 };
 
 }  // namespace bide::engine

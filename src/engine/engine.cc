@@ -30,6 +30,10 @@ void exit_on_failure(const Error& error) {
   std::_Exit(kExitIoError);
 }
 
+void print_damage(const Damage& damage) {
+  std::fprintf(stderr, "bide: warning: the store is damaged: %s\n", damage.text.c_str());
+}
+
 class EngineSubscription : public Subscription {
  public:
   EngineSubscription(std::shared_ptr<Inbox> inbox, std::uint32_t number, std::array<std::thread::id, 2> telling_threads,
@@ -83,6 +87,7 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
   auto random = std::make_unique<platform::SystemRandom>();
   if (options.random == nullptr) options.random = random.get();
   if (!options.on_fatal) options.on_fatal = exit_on_failure;
+  if (!options.on_damage) options.on_damage = print_damage;
   auto ledger = Ledger::open(options);
   if (!ledger) return ledger.error();
   return std::unique_ptr<Engine>(new Engine(std::move(options), std::move(random), std::move(*ledger)));

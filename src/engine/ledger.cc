@@ -15,10 +15,9 @@ namespace {
 constexpr std::int64_t kClockStepUs = 100'000;
 // Leases are checked at most so often: nobody minds one that runs out a little late.
 constexpr std::int64_t kLeaseCheckMs = 20;
-constexpr std::int64_t kReserveRetryMs = 1000;
+constexpr std::int64_t kReadRetryMs = 200;
 // So long, or up to twice as long, a job waits for its turn that may not run beside another; see core/retry_decision.h.
 constexpr std::int64_t kTurnMs = 1000;
-constexpr std::size_t kTidyBytes = 512 * 1024;
 // More leases than this wait for the next step, so that none takes long.
 constexpr std::size_t kGrantsAStep = 4096;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -29,7 +28,6 @@ std::string parent_of(const std::string& directory) {
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : directory.substr(0, slash);
 }
-std::string reserve_path(const std::string& directory) { return directory + "/reserve"; }
 
 }  // namespace
 
@@ -61,7 +59,8 @@ Ledger::~Ledger() {
     const Status ended = state_.leases()[state_[slot].next].cancel_requested
                              ? remove(state_[slot].id, journal::RemoveCause::kCancelled)
                              : give_back(slot, Returned{.note = "the process that ran it was stopped"}, EndedBy::kLedger);
-    if (!ended) return;
+    // One that cannot be read is charged with a crash by the next opening, if it can be read then.
+    if (!ended && failed_) return;
   }
   needs_sync_ = true;
   (void)commit();
@@ -149,9 +148,13 @@ Status Ledger::charge_crashes() {
       if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed;
       continue;
     }
-    ++open_report_.crashed_attempts;
     auto loaded = load(slot);
-    if (!loaded) return loaded.error();
+    if (!loaded && is_passing(loaded.error())) return loaded.error();
+    if (!loaded) {
+      quarantine(slot);
+      continue;
+    }
+    ++open_report_.crashed_attempts;
     const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
                                                      "the process died during this attempt", random_.next(),
                                                      options_.max_crashes);
@@ -176,7 +179,11 @@ Status Ledger::end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how) {
       ended = give_back(slot, Returned{.note = "the process that ran it was stopped"}, EndedBy::kLedger);
     } else {
       auto loaded = load(slot);
-      if (!loaded) return loaded.error();
+      if (!loaded && is_passing(loaded.error())) continue;  // It runs out in time.
+      if (!loaded) {
+        quarantine(slot);
+        continue;
+      }
       ++duplicate_starts_.crashed;
       ended = end_attempt(slot,
                           core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
@@ -242,7 +249,7 @@ Status Ledger::expire_leases() {
   lease_check_ms_ = std::max(earliest, elapsed_ms + kLeaseCheckMs);
   for (const auto& [slot, fault] : expired) {
     if (Status roomy = make_room(kRoomForChange, true); !roomy) {
-      lease_check_ms_ = elapsed_ms + kReserveRetryMs;  // Later, when there is room.
+      lease_check_ms_ = elapsed_ms + kRoomRetryMs;  // Later, when there is room.
       return {};
     }
     if (state_.leases()[state_[slot].next].cancel_requested) {
@@ -250,7 +257,14 @@ Status Ledger::expire_leases() {
       continue;
     }
     auto loaded = load(slot);
-    if (!loaded) return loaded.error();
+    if (!loaded && is_passing(loaded.error())) {
+      lease_check_ms_ = elapsed_ms + kReadRetryMs;
+      return {};
+    }
+    if (!loaded) {
+      quarantine(slot);
+      continue;
+    }
     const bool late = fault == Fault::kTimedOut;
     ++(late ? duplicate_starts_.timed_out : duplicate_starts_.lost);
     const Outcome outcome = core::decide_after_fault(
@@ -322,14 +336,15 @@ void Ledger::abandon(const Error& error) {
 Result<std::vector<Delivery>> Ledger::grant() {
   std::vector<Delivery> deliveries;
   more_to_grant_ = false;
-  if (subscriptions_.empty()) return deliveries;
+  if (subscriptions_.empty() || elapsed_us_ / 1000 < read_retry_ms_) return deliveries;
+  read_retry_ms_ = 0;
   // In rounds, so that subscribers of one queue share it; whose turn it is to be first goes around.
   auto at = subscriptions_.upper_bound(grant_first_);
   if (at == subscriptions_.end()) at = subscriptions_.begin();
   grant_first_ = at->first;
   std::size_t idle = 0;
   std::size_t granted = 0;
-  while (idle < subscriptions_.size() && granted < kGrantsAStep) {
+  while (idle < subscriptions_.size() && granted < kGrantsAStep && read_retry_ms_ == 0) {
     auto some = grant_some(at->first, at->second, deliveries);
     if (!some) return some.error();
     granted += *some;
@@ -380,7 +395,17 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     Lease& lease = leases.emplace_back();
     if (entry.attempts != 0 || !warm_.take(slot, entry.id, lease.job)) {
       auto loaded = load(slot);
-      if (!loaded) return loaded.error();
+      if (!loaded) {
+        leases.pop_back();
+        if (is_passing(loaded.error())) {
+          state_.put_back(slot);
+          read_retry_ms_ = elapsed_us_ / 1000 + kReadRetryMs;
+          break;
+        }
+        quarantine(slot);
+        ++passed_over;
+        continue;
+      }
       lease.job = std::move(loaded->job);
       lease.counts = loaded->past.counts;
       lease.history = std::move(loaded->past.history);
@@ -445,71 +470,6 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
   return slots.size() + passed_over;
 }
 
-Result<bool> Ledger::tidy(bool busy) {
-  compactor_->set_busy(busy);
-  if (!reserve_there_ && elapsed_us_ / 1000 >= reserve_retry_ms_) {
-    reserve_retry_ms_ = elapsed_us_ / 1000 + kReserveRetryMs;
-    (void)keep_reserve();
-  }
-  if (snapshot_ != nullptr) {
-    auto complete = snapshot_->step(kTidyBytes);
-    if (!complete) {
-      snapshot_.reset();
-      // A snapshot only saves time: without room for it the journal is kept whole.
-      if (complete.error().code != ErrorCode::kDiskFull) return complete.error();
-      // What there is of it must not take the last room from whoever wants to settle.
-      if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) {
-        return removed.error();
-      }
-      tidy_wanted_ = false;
-      return false;
-    }
-    if (*complete) {
-      snapshot_at_ = snapshot_->at();
-      snapshot_.reset();
-      if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) {
-        return removed.error();
-      }
-      tidy_wanted_ = true;
-    }
-    return true;
-  }
-  if (!tidy_wanted_) return false;
-  // A segment may be superfluous only because of a record that grant() has written and that would go with the power.
-  if (needs_sync_) {
-    if (Status committed = commit(); !committed) return committed.error();
-  }
-  if (Status forgotten = compactor_->forget_dead_segments(snapshot_at_); !forgotten) return forgotten.error();
-  // A snapshot costs about 40 bytes a job: not more often than the journal grows by several times that.
-  const std::uint64_t growth = journal_->written() - snapshot_at_;
-  const std::uint64_t worth = std::max(options_.snapshot_bytes, state_.jobs() * 80);
-  if (growth > worth || compactor_->wants_snapshot(snapshot_at_)) {
-    needs_sync_ = true;
-    if (Status committed = commit(); !committed) return committed.error();
-    if (Status hardened = journal_->harden(); !hardened) return hardened.error();
-    snapshot_ = std::make_unique<SnapshotWriter>(disk_, options_.directory, state_, journal_->end());
-    return true;
-  }
-  if (compactor_->over_budget()) {
-    auto moved = compactor_->move(kTidyBytes);
-    if (!moved) return moved.error();
-    if (*moved || compactor_->seal_if_mostly_garbage()) {
-      const journal::Address active = journal_->segments().back().base;
-      needs_sync_ = true;
-      if (Status committed = commit(); !committed) return committed.error();
-      // A full disk has no room for a new segment.
-      if (*moved || journal_->segments().back().base != active) return true;
-    }
-  }
-  auto more = journal_->idle();
-  if (!more) {
-    failed_ = true;
-    return more.error();
-  }
-  tidy_wanted_ = busy;
-  return false;
-}
-
 std::optional<std::int64_t> Ledger::next_wake_us() const {
   if (!tasks_.empty() || needs_sync_ || more_to_grant_ || !after_commit_.empty()) return elapsed_us_;
   std::int64_t wake = kNever;
@@ -524,50 +484,9 @@ std::optional<std::int64_t> Ledger::next_wake_us() const {
     }
   }
   if (!reserve_there_) wake = std::min(wake, reserve_retry_ms_ * 1000);
+  if (read_retry_ms_ != 0) wake = std::min(wake, read_retry_ms_ * 1000);
   if (wake == kNever) return std::nullopt;
   return wake;
-}
-
-Status Ledger::make_room(std::size_t bytes, bool may_use_reserve) {
-  // The room that was set aside for settling is not for new jobs, also while it is given back bit by bit.
-  if (!may_use_reserve && !reserve_there_) {
-    disk_full_ = true;
-    return Error{ErrorCode::kDiskFull, options_.directory + ": the disk is full; what is left is kept for settling jobs"};
-  }
-  Status roomy = journal_->reserve(bytes);
-  if (roomy || roomy.error().code != ErrorCode::kDiskFull) return roomy;
-  disk_full_ = true;
-  if (!may_use_reserve || !reserve_there_) return roomy;
-  reserve_there_ = false;
-  reserve_retry_ms_ = elapsed_us_ / 1000 + kReserveRetryMs;
-  if (Status removed = disk_.remove(reserve_path(options_.directory)); !removed) return removed;
-  return journal_->reserve(bytes);
-}
-
-Status Ledger::keep_reserve() {
-  auto file = disk_.open(reserve_path(options_.directory), platform::OpenMode::kCreate);
-  if (!file) return file.error();
-  // Where the file system cannot promise space there is nothing to keep, and that is no reason to refuse jobs.
-  if (Status taken = (*file)->allocate(0, options_.reserve_bytes);
-      !taken && taken.error().code != ErrorCode::kUnsupported) {
-    (void)disk_.remove(reserve_path(options_.directory));
-    return taken;
-  }
-  reserve_there_ = true;
-  disk_full_ = false;
-  tidy_wanted_ = true;
-  return {};
-}
-
-Pressure Ledger::pressure() const {
-  if (disk_full_) return {Pressure::Level::kBlocked, "the disk is full", Milliseconds(kReserveRetryMs)};
-  if (state_.jobs() >= options_.max_jobs) {
-    return {Pressure::Level::kBlocked, "the store holds as many jobs as it may (max_jobs)", Milliseconds(1000)};
-  }
-  if (state_.jobs() >= options_.max_jobs / 10 * 9) {
-    return {Pressure::Level::kHigh, "the store is nearly full (max_jobs)", Milliseconds(100)};
-  }
-  return {};
 }
 
 }  // namespace bide::engine

@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -31,6 +32,12 @@ namespace bide::engine {
 
 // More than any record about a job takes, other than the job itself: its errors, and what is around them.
 inline constexpr std::size_t kRoomForChange = Limits::kHistory * (Limits::kErrorBytes + 64) + 4096;
+
+// Not enough room on the disk: how long it takes until the next try.
+inline constexpr std::int64_t kRoomRetryMs = 1000;
+
+// Nothing is wrong with what could not be read: there was no descriptor, or no memory.
+inline bool is_passing(const Error& error) { return error.code == ErrorCode::kOverloaded; }
 
 struct Delivery {
   std::uint32_t subscription = 0;
@@ -176,6 +183,14 @@ class Ledger {
   Status remove(const JobId& id, journal::RemoveCause cause);
   Status forget_old();
   void release_credit(Slot slot);
+  // ledger_damage.cc: what cannot be read.
+  void quarantine(Slot slot);
+  JobInfo describe_unread(Slot slot, const Error& error) const;
+  std::string damage_text(const JobId& id, const Quarantine& why) const;
+  std::string unreadable_text(journal::Address at) const;
+  void tell_damage(journal::Address at, const std::string& text);
+  void tell_unreadable_segments();
+  void report_damage(std::vector<std::string>& problems) const;
   void finished(const JobId& id);
   template <class T>
   void answer_after_commit(Completion<T> done, Result<T> answer);
@@ -216,6 +231,8 @@ class Ledger {
   bool reserve_there_ = false;
   bool disk_full_ = false;
   std::int64_t reserve_retry_ms_ = 0;
+  std::int64_t read_retry_ms_ = 0;  // Elapsed; not 0: no lease is given before, there were no descriptors to read jobs.
+  std::set<journal::Address> damage_told_;
   bool tidy_wanted_ = true;
   bool failed_ = false;
   OpenReport open_report_;

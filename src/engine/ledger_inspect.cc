@@ -93,6 +93,7 @@ Result<JobInfo> Ledger::describe(Slot slot) {
     info.history = std::move(record.past.history);
     return info;
   }
+  if (state == EntryState::kQuarantined) return describe_unread(slot, {});
   auto loaded = load(slot);
   if (!loaded) return loaded.error();
   info.job = std::move(loaded->job);
@@ -129,7 +130,7 @@ std::vector<QueueInfo> Ledger::queues() const {
                    .scheduled = queue.count(EntryState::kScheduled),
                    .ready = queue.count(EntryState::kReady),
                    .running = queue.count(EntryState::kRunning),
-                   .dead = queue.count(EntryState::kDead),
+                   .dead = queue.count(EntryState::kDead) + queue.count(EntryState::kQuarantined),
                    .done = queue.count(EntryState::kDone),
                    .oldest_ready = {}};
     for (const Lane& lane : queue.lanes) {
@@ -235,13 +236,16 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
       case JobState::kReady: listing->states |= 1u << static_cast<unsigned>(EntryState::kReady); break;
       case JobState::kRunning: listing->states |= 1u << static_cast<unsigned>(EntryState::kRunning); break;
       case JobState::kDone: listing->states |= 1u << static_cast<unsigned>(EntryState::kDone); break;
-      case JobState::kDead: listing->states |= 1u << static_cast<unsigned>(EntryState::kDead); break;
+      case JobState::kDead:
+        listing->states |= 1u << static_cast<unsigned>(EntryState::kDead);
+        listing->states |= 1u << static_cast<unsigned>(EntryState::kQuarantined);
+        break;
     }
   }
   listing->newest_first = !filter.states.empty() && std::all_of(filter.states.begin(), filter.states.end(), [](JobState s) {
     return s == JobState::kDone || s == JobState::kDead;
   });
-  if (filter.states.empty()) listing->states = 0b0011'1110;
+  if (filter.states.empty()) listing->states = 0b1011'1110;
   bool nothing = false;
   if (!filter.queue.empty()) {
     listing->queue = state_.queues().names().find(filter.queue);
@@ -270,12 +274,10 @@ Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
     if (!listing.filter.error.empty()) {
       if (entry.entry_state() == EntryState::kDone) continue;
       const auto past = load_past(listing.cursor);
-      if (!past) {
-        // A record that cannot be read spoils this page, not the store.
-        answer_after_commit<JobPage>(done, past.error());
-        return true;
+      // Of one that cannot be read nobody knows, so it is shown.
+      if (past && (past->history.empty() || past->history.back().text.find(listing.filter.error) == std::string::npos)) {
+        continue;
       }
-      if (past->history.empty() || past->history.back().text.find(listing.filter.error) == std::string::npos) continue;
     }
     listing.best.push_back(listing.place_of(entry));
     if (listing.best.size() >= 2 * listing.limit + 2) listing.trim();
@@ -296,10 +298,8 @@ Result<bool> Ledger::read_page(Listing& listing, const Completion<JobPage>& done
     if (slot == kNoSlot || (listing.states >> state_[slot].state & 1) == 0) continue;
     read += state_[slot].body_bytes + state_[slot].details_bytes;
     auto info = describe(slot);
-    if (!info) {
-      answer_after_commit<JobPage>(done, info.error());
-      return true;
-    }
+    // A record that cannot be read spoils neither the page nor the store.
+    if (!info) info = describe_unread(slot, info.error());
     if (!listing.filter.bodies) {
       info->job.body = {};
       info->result = {};
@@ -381,7 +381,9 @@ Result<Explanation> Ledger::explain(const JobId& id) {
   }
   const Entry& entry = state_[slot];
   auto info = describe(slot);
-  if (!info) return info.error();
+  if (!info || info->dead_reason == DeadReason::kDamaged) {
+    return Explanation{"damaged", "What is stored of it cannot be read: " + (info ? info->note : info.error().message) + "."};
+  }
   const auto number = static_cast<std::uint16_t>(entry.queue);
   const std::string queue = "queue " + core::quoted(state_.queues().names()[number]);
   const auto span = [](std::int64_t ms) { return core::rough_duration(Milliseconds(ms)); };
@@ -453,7 +455,9 @@ AuditReport Ledger::audit() const {
     report.details["done_remembered"] += queue.done;
   }
   report.live = report.details["scheduled"] + report.details["ready"] + report.details["running"] + report.details["dead"];
+  report.details["quarantined"] = state_.quarantined().size();
   report.problems = state_.audit();
+  report_damage(report.problems);
   return report;
 }
 

@@ -29,6 +29,7 @@ std::string_view state_name(EntryState state) {
     case EntryState::kRunning: return "running";
     case EntryState::kDone: return "done";
     case EntryState::kDead: return "dead";
+    case EntryState::kQuarantined: return "quarantined";
     default: return "gone";
   }
 }
@@ -468,8 +469,8 @@ std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids, const CancelOp
       needs_sync_ = true;
       statuses.push_back(state_.apply(record));
     } else {
-      statuses.push_back(remove(id, state == EntryState::kDead ? journal::RemoveCause::kDeleted
-                                                               : journal::RemoveCause::kCancelled));
+      const bool dead = state == EntryState::kDead || state == EntryState::kQuarantined;
+      statuses.push_back(remove(id, dead ? journal::RemoveCause::kDeleted : journal::RemoveCause::kCancelled));
     }
   }
   return statuses;
@@ -508,11 +509,13 @@ std::vector<Status> Ledger::replay(const std::vector<JobId>& ids, const ReplayOp
     const Slot slot = state_.find(id);
     if (slot == kNoSlot) return no_such_job(id);
     const EntryState state = state_[slot].entry_state();
-    if (state != EntryState::kDead) return wrong_state(id, state, "dead");
+    const bool quarantined = state == EntryState::kQuarantined;  // It may be readable again.
+    if (state != EntryState::kDead && !quarantined) return wrong_state(id, state, "dead");
     if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
     auto loaded = load(slot);
     if (!loaded) return loaded.error();
-    const std::string& key = loaded->job.unique_key;
+    // One in quarantine has never let go of its key.
+    const std::string key = quarantined ? std::string() : loaded->job.unique_key;
     if (!key.empty() && state_.unique_keys().holder(key) != kNoSlot) {
       return Error{ErrorCode::kAlreadyExists, "job " + id.to_string() + " cannot be replayed: its unique key " +
                                                   core::quoted(key) + " is held by job " +

@@ -9,6 +9,7 @@
 
 #include "bide/job.h"
 #include "bide/result.h"
+#include "engine/damage.h"
 #include "engine/journal/journal.h"
 #include "platform/clock.h"
 #include "platform/disk.h"
@@ -36,6 +37,10 @@ struct EngineOptions {
 
   // Called once, when the disk failed and nothing more can be confirmed. Default: one line on stderr, then exit 74.
   std::function<void(const Error&)> on_fatal = {};
+
+  // Called once for each place of the store that cannot be read, for the first hundred, while everything else goes on.
+  // On a thread of the engine; must not block. Default: one line on stderr.
+  std::function<void(const Damage&)> on_damage = {};
 
   // Told how long each batch took to be written and synced. On a thread of the engine; must not block.
   std::function<void(std::chrono::microseconds)> on_commit = {};

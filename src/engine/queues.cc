@@ -28,6 +28,11 @@ void Queues::insert(Slot slot) {
   list.insert_after(slab_, before, slot);
 }
 
+void Queues::insert_first(Slot slot) {
+  const Entry& entry = slab_[slot];
+  lane(queues_[static_cast<std::uint16_t>(entry.queue)], static_cast<int>(entry.priority)).push_front(slab_, slot);
+}
+
 void Queues::clear_lanes() {
   for (Queue& queue : queues_) queue.lanes.clear();
 }

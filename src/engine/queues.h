@@ -42,6 +42,8 @@ class Queues {
 
   // Puts a ready entry into its lane.
   void insert(Slot slot);
+  // Before all others of its lane.
+  void insert_first(Slot slot);
   // The next entry to run, or kNoSlot. Zombies on the way are given to dropped(slot).
   template <class Dropped>
   Slot pop(std::uint16_t queue, Dropped&& dropped);

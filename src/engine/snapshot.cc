@@ -110,9 +110,10 @@ bool decode_meta(Decoder& in, State& state, Meta& meta) {
 
 void encode_row(Encoder& out, const Entry& entry, std::string_view unique_key) {
   out.id(entry.id);
-  // Whether a scheduled job is ready is decided anew when it is loaded.
-  const EntryState state = entry.entry_state() == EntryState::kReady ? EntryState::kScheduled : entry.entry_state();
-  out.u8(static_cast<std::uint8_t>(state));
+  // Whether a scheduled job is ready, or cannot be read, is found out anew when it is loaded.
+  const EntryState state = entry.entry_state();
+  const bool waits = state == EntryState::kReady || state == EntryState::kQuarantined;
+  out.u8(static_cast<std::uint8_t>(waits ? EntryState::kScheduled : state));
   out.u8(static_cast<std::uint8_t>((entry.due_is_wall ? kDueIsWall : 0) | (entry.has_expiry ? kHasExpiry : 0) |
                                    (entry.has_unique_key ? kHasUniqueKey : 0) | (unique_key.empty() ? 0 : kHoldsKey)));
   out.u8(static_cast<std::uint8_t>(entry.priority));

@@ -130,6 +130,7 @@ Status State::apply(const journal::Changed& record, RecordRef at) {
   } else if (is_linked(slab_[slot])) {
     slot = relocate(slot);
   }
+  quarantined_.erase(slot);
   Entry& entry = touch(slot);
   no_longer_taken(entry);
   count(entry, -1);
@@ -199,7 +200,8 @@ Status State::apply(const journal::ClockStep& record) {
   for (Slot slot = 0; slot < slab_.size(); ++slot) {
     const Entry& entry = slab_[slot];
     const EntryState state = entry.entry_state();
-    const bool waits = state == EntryState::kScheduled || state == EntryState::kReady || state == EntryState::kRunning;
+    const bool waits = state == EntryState::kScheduled || state == EntryState::kReady ||
+                       state == EntryState::kRunning || state == EntryState::kQuarantined;
     if (!waits || entry.due_is_wall) continue;
     touch(slot).set_due(entry.due() + record.by_ms);
   }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ struct Counters {
   std::uint64_t forgotten = 0;  // Dead for longer than they are kept.
 
   std::uint64_t removed() const { return cancelled + deleted + purged + forgotten; }
+};
+
+// A job that is not handed out because a record of it cannot be read.
+struct Quarantine {
+  std::int64_t since_ms = 0;
+  journal::RecordRef unreadable;
 };
 
 // A queue or kind beyond this many is refused.
@@ -67,6 +74,13 @@ class State {
 
   // The next ready job of a queue, taken out of its lane; kNoSlot when there is none. It must be granted or changed.
   Slot take_ready(std::uint16_t queue);
+  // One that was taken last and is neither granted nor changed: it is the next again.
+  void put_back(Slot slot);
+
+  // A scheduled, ready or running job leaves the place it is in; a lease ends. That is not written down: the next opening
+  // finds the damage again, or finds it mended. What may be written of it is that it was removed or changed.
+  void quarantine(Slot slot, const Quarantine& why);
+  const std::map<Slot, Quarantine>& quarantined() const { return quarantined_; }
 
   // Done jobs beyond the limit, or finished before this time, are forgotten; that is not written down.
   void forget_done(std::int64_t before_ms);
@@ -149,6 +163,7 @@ class State {
   LiveBytes live_;
   SlotList done_;  // Oldest first, and so are the dead.
   SlotList dead_;
+  std::map<Slot, Quarantine> quarantined_;
   std::vector<Slot> held_;  // Due by our time, but the wall clock is a little behind.
   Counters counters_;
   const std::uint64_t done_limit_;

@@ -51,6 +51,7 @@ std::vector<std::string> State::audit() const {
   }
   see_list(done_, EntryState::kDone, "done list");
   see_list(dead_, EntryState::kDead, "dead list");
+  for (const auto& [slot, why] : quarantined_) see(slot, EntryState::kQuarantined, "quarantine");
   for (const Running& running : leases_.places()) {
     if (running.slot != kNoSlot) see(running.slot, EntryState::kRunning, "lease table");
   }

@@ -94,8 +94,20 @@ void State::end_lease(Slot slot) {
   entry.next = kNoSlot;
 }
 
+void State::quarantine(Slot slot, const Quarantine& why) {
+  if (slab_[slot].entry_state() == EntryState::kRunning) {
+    end_lease(slot);
+  } else if (is_linked(slab_[slot])) {
+    slot = relocate(slot);
+  }
+  no_longer_taken(touch(slot));
+  set_state(slot, EntryState::kQuarantined);
+  quarantined_.emplace(slot, why);
+}
+
 void State::forget(Slot slot) {
   if (slab_[slot].entry_state() == EntryState::kRunning) end_lease(slot);
+  quarantined_.erase(slot);
   Entry& entry = touch(slot);
   if (entry.entry_state() == EntryState::kDone) --done_count_;
   count(entry, -1);
@@ -148,6 +160,11 @@ Slot State::take_ready(std::uint16_t queue) {
   slab_[slot].next = kTaken;
   ++queues_[queue].taken;
   return slot;
+}
+
+void State::put_back(Slot slot) {
+  no_longer_taken(slab_[slot]);
+  queues_.insert_first(slot);
 }
 
 void State::no_longer_taken(Entry& entry) {

@@ -57,6 +57,11 @@ Metrics::Metrics()
   for (const std::string_view outcome : {"done", "accepted", "failed", "dead"}) callback_attempts_.at(outcome);
 }
 
+void Metrics::damage_found(std::string_view file, std::uint64_t offset) {
+  const std::lock_guard lock(damage_mutex_);
+  if (damage_.size() < kMostLabels) damage_.emplace(file, offset);
+}
+
 void Metrics::write(Exposition& text) const {
   text.family("bide_jobs_enqueued_total", "counter",
               "Jobs that the broker has accepted, effects of other jobs among them.");
@@ -81,6 +86,14 @@ void Metrics::write(Exposition& text) const {
   text.family("bide_commit_duration_seconds", "histogram",
               "Writing a batch to the embedded engine's disk, and syncing it.");
   text.sample(commit_duration_.read());
+  {
+    const std::lock_guard lock(damage_mutex_);
+    text.family("bide_store_damaged_places", "gauge",
+                "Places of the embedded engine's store that could not be read since the process started.");
+    text.sample({}, damage_.size());
+    text.family("bide_store_damage_info", "gauge", "Always 1; the labels name the file and the offset in it.");
+    for (const auto& [file, offset] : damage_) text.sample({{"file", file}, {"offset", std::to_string(offset)}}, 1);
+  }
   text.family("bide_broker_confirm_duration_seconds", "histogram",
               "From handing jobs or outcomes to the broker until it has confirmed them.");
   text.sample(confirm_duration_.read());

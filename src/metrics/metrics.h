@@ -7,7 +7,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bide/broker.h"
@@ -43,6 +47,8 @@ class Metrics {
   void job_was_late(std::chrono::nanoseconds time) { job_lateness_.observe(time); }
   // The embedded engine wrote and synced a batch.
   void commit_took(std::chrono::nanoseconds time) { commit_duration_.observe(time); }
+  // A place of the embedded engine's store cannot be read.
+  void damage_found(std::string_view file, std::uint64_t offset);
   // The broker confirmed an enqueue or a settle.
   void confirm_took(std::chrono::nanoseconds time) { confirm_duration_.observe(time); }
   // "done", "accepted" (the receiver settles later), "failed", "dead", "returned".
@@ -66,6 +72,8 @@ class Metrics {
   Histogram confirm_duration_;
   Labelled<Counter> callback_attempts_{20};
   Labelled<Seen> pressure_reasons_{20};
+  mutable std::mutex damage_mutex_;  // Guards damage_.
+  std::set<std::pair<std::string, std::uint64_t>> damage_;
 };
 
 }  // namespace bide::metrics

@@ -82,5 +82,17 @@ TEST(Metrics, SayWhichBideThisIs) {
   EXPECT_NE(text.take().find("bide_build_info{version=\"1.2.3\",compiler=\""), std::string::npos);
 }
 
+TEST(Metrics, NameDamageOfTheStoreByFileAndOffsetOnce) {
+  Metrics metrics;
+  for (int i = 0; i < 2; ++i) metrics.damage_found("/data/journal/0000000000000000.seg", 4711);
+  Exposition text;
+  metrics.write(text);
+  const std::string written = text.take();
+  EXPECT_NE(written.find("bide_store_damaged_places 1\n"), std::string::npos) << written;
+  EXPECT_NE(written.find("bide_store_damage_info{file=\"/data/journal/0000000000000000.seg\",offset=\"4711\"} 1\n"),
+            std::string::npos)
+      << written;
+}
+
 }  // namespace
 }  // namespace bide::metrics

@@ -1,6 +1,6 @@
 // Disk and File: every touch of the file system by the engine goes through here, so that a simulated disk can take its
-// place. Errors: kDiskFull for ENOSPC and EDQUOT, kPermissionDenied, kNotFound, kCannotCreate, kIoError for the rest;
-// the message names the path and the system's reason.
+// place. Errors: kDiskFull for ENOSPC and EDQUOT, kOverloaded when there are no more descriptors or no more memory,
+// kPermissionDenied, kNotFound, kCannotCreate, kIoError for the rest; the message names the path and the system's reason.
 
 #pragma once
 

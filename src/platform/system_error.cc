@@ -12,6 +12,11 @@ ErrorCode code_for(int error_number, Purpose purpose) {
     case ENOSPC:
     case EDQUOT:
       return ErrorCode::kDiskFull;
+    // Of the process or the machine, not of the disk: it passes.
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return ErrorCode::kOverloaded;
     case EACCES:
     case EPERM:
     case EROFS:

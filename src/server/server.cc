@@ -92,7 +92,13 @@ Status Server::Parts::open_gate() {
 }
 
 Status Server::Parts::open_broker() {
-  auto broker = brokers::open_broker(options.url, {.on_commit = [counted = metrics](auto time) { counted->commit_took(time); }});
+  auto broker = brokers::open_broker(
+      options.url, {.on_commit = [counted = metrics](auto time) { counted->commit_took(time); },
+                    .on_damage =
+                        [this, counted = metrics](const auto& damage) {
+                          counted->damage_found(damage.file, damage.offset);
+                          log.error("the store is damaged: " + damage.text);
+                        }});
   if (!broker) return broker.error();
   opened = std::move(*broker);
   const auto metered = std::make_shared<metrics::MeteredBroker>(opened.broker, metrics);

@@ -108,7 +108,7 @@ JobInfo read_one(JsonReader& in) {
     } else if (*name == "finished") {
       if (!answer_null(in)) info.finished = answer_time(in);
     } else if (*name == "dead_reason") {
-      if (!answer_null(in)) info.dead_reason = answer_enum(in, DeadReason::kPoison);
+      if (!answer_null(in)) info.dead_reason = answer_enum(in, DeadReason::kDamaged);
     } else if (*name == "result_content_type") {
       info.result_content_type = in.string();
     } else if (!take_result(in, *name, info.result)) {

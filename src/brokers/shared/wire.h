@@ -160,7 +160,7 @@ inline constexpr RetryPolicy::Shape kLast<RetryPolicy::Shape> = RetryPolicy::Sha
 template <>
 inline constexpr Fault kLast<Fault> = Fault::kCrashed;
 template <>
-inline constexpr DeadReason kLast<DeadReason> = DeadReason::kPoison;
+inline constexpr DeadReason kLast<DeadReason> = DeadReason::kDamaged;
 template <>
 inline constexpr JobState kLast<JobState> = JobState::kDead;
 template <>

@@ -62,6 +62,7 @@ struct Journal::Impl {
   Result<bool> write_ahead();
 
   Result<RecordView> read(RecordRef ref);
+  Result<RecordView> read_from(const Segment& segment, RecordRef ref);
   const Segment* find(Address address) const;
 
   // Keeps the first error: after it, nothing may be written or confirmed.
@@ -69,6 +70,8 @@ struct Journal::Impl {
     if (!failed) failed = error;
     return *failed;
   }
+  // A file could not be opened for want of descriptors: nothing has been lost by that.
+  Status fail_unless_passing(const Error& error) { return error.code == ErrorCode::kOverloaded ? error : fail(error); }
   // A segment holds at least one batch, however small it is wanted.
   Address rotation_point() const {
     return active->base() + std::max<std::uint64_t>(options.segment_bytes, kSegmentHeaderBytes + 1);
@@ -202,6 +205,8 @@ Status Journal::Impl::trim_again(std::size_t sealed) {
 }
 
 Result<std::unique_ptr<SegmentWriter>> Journal::Impl::create_segment(Address base, std::uint64_t room) {
+  // A file that was made and whose directory cannot be synced, for want of descriptors, would be the end.
+  reader.close_files();
   return SegmentWriter::create(disk, directory, {kFormatVersion, base, on_disk}, room, durable());
 }
 
@@ -263,7 +268,8 @@ Status Journal::Impl::rotate() {
   const std::uint64_t room = reserved_end > written ? reserved_end - written : 0;
   Result<std::unique_ptr<SegmentWriter>> created = create_segment(written, room);
   if (!created) {
-    if (created.error().code != ErrorCode::kDiskFull) return fail(created.error());
+    const ErrorCode code = created.error().code;
+    if (code != ErrorCode::kDiskFull && code != ErrorCode::kOverloaded) return fail(created.error());
     rotate_at = written + kRotationRetryBytes;
     return {};
   }
@@ -408,11 +414,18 @@ Result<RecordView> Journal::Impl::read(RecordRef ref) {
     return Error{ErrorCode::kDamaged, directory + ": there is no record at address " + std::to_string(ref.address) +
                                           ": its segment is missing; `bide store check` says more, `bide store repair` keeps what can be read"};
   }
-  Result<std::string_view> bytes = reader.read(*segment, ref);
+  Result<RecordView> found = read_from(*segment, ref);
+  if (found) return found;
+  reader.forget(*segment);
+  return read_from(*segment, ref);
+}
+
+Result<RecordView> Journal::Impl::read_from(const Segment& segment, RecordRef ref) {
+  Result<std::string_view> bytes = reader.read(segment, ref);
   if (!bytes) return bytes.error();
   const std::optional<RecordView> view = load_record(*bytes, ref.address);
   if (view && view->at.bytes == ref.bytes) return *view;
-  return damaged(segment->path, ref.address - segment->base, "a record fails its checksum");
+  return damaged(segment.path, ref.address - segment.base, "a record fails its checksum");
 }
 
 Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -451,7 +464,7 @@ Status Journal::end_commit(const Status& outcome) { return impl_->end_commit(out
 Status Journal::harden() {
   if (impl_->failed) return *impl_->failed;
   if (impl_->durable()) return impl_->sync();
-  if (Status status = impl_->sync_everything(); !status) return impl_->fail(status.error());
+  if (Status status = impl_->sync_everything(); !status) return impl_->fail_unless_passing(status.error());
   return {};
 }
 
@@ -461,9 +474,15 @@ Address Journal::written() const { return impl_->written; }
 Address Journal::synced() const { return impl_->synced; }
 
 Result<RecordView> Journal::read(RecordRef ref) { return impl_->read(ref); }
+Journal::Place Journal::place_of(Address address) const {
+  const Segment* segment = impl_->find(address);
+  return segment == nullptr ? Place{} : Place{segment->path, address - segment->base};
+}
 const std::vector<Segment>& Journal::segments() const { return impl_->segments; }
 
-Result<Address> Journal::scan(Address base, Address from, std::size_t max_bytes, const RecordVisitor& visitor) {
+Result<Address> Journal::scan(Address base, Address from, std::size_t max_bytes, const RecordVisitor& visitor,
+                              Address& stopped_at) {
+  stopped_at = from;
   const Segment* found = impl_->find(base);
   if (!found || found->base != base) {
     return Error{ErrorCode::kNotFound, impl_->directory + ": there is no segment " + segment_name(base)};
@@ -476,6 +495,7 @@ Result<Address> Journal::scan(Address base, Address from, std::size_t max_bytes,
   BatchReader batches(**file, base, start, segment.end - base, impl_->scan_buffer, window);
   while (true) {
     Result<BatchReader::Found> next = batches.next();
+    stopped_at = batches.address();
     if (!next) return next.error();
     if (*next == BatchReader::Found::kInvalid) {
       return damaged(segment.path, batches.offset(), "a batch fails its checksum");
@@ -500,11 +520,11 @@ Result<std::string> Journal::forget(Address base) {
   // What is deleted may have been durable for long, and its copies are not: a weaker durability is no reason to lose
   // old jobs.
   if (impl.options.durability == Durability::kOs) {
-    if (Status status = impl.sync_everything(); !status) return impl.fail(status.error()).error();
+    if (Status status = impl.sync_everything(); !status) return impl.fail_unless_passing(status.error()).error();
     // The trimming of the one before it, too; see rotate().
     if (found != impl.segments.begin()) {
       Result<std::unique_ptr<platform::File>> file = impl.disk.open(std::prev(found)->path, platform::OpenMode::kReadWrite);
-      if (!file) return impl.fail(file.error()).error();
+      if (!file) return impl.fail_unless_passing(file.error()).error();
       if (Status status = (*file)->sync(); !status) return impl.fail(status.error()).error();
     }
   }

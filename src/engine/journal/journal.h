@@ -89,7 +89,7 @@ class Journal {
   // call fails too.
   Status write();
   // Everything written is durable. Begins a new segment when the present one is full, unless a batch has been begun or
-  // the disk has no room for it. An error means that nothing may be confirmed any more.
+  // the disk has no room for it, or the process no descriptor. An error means that nothing may be confirmed any more.
   Status sync();
 
   // write() and sync() in two halves, for a caller who lets another thread wait for the disk. What begin_commit() gives
@@ -98,7 +98,7 @@ class Journal {
   std::function<Status()> begin_commit();
   Status end_commit(const Status& outcome);
 
-  // The same whatever the durability, before something else on disk relies on it.
+  // The same whatever the durability, before something else on disk relies on it. kOverloaded: not now.
   Status harden();
 
   // The next sync begins a new segment, unless a batch has been begun by then.
@@ -108,20 +108,29 @@ class Journal {
   Address synced() const;
 
   // One record, whether it is written or still in memory; what comes from the disk has its checksum verified.
-  // Sequential reads are read ahead.
+  // Sequential reads are read ahead. What cannot be read is tried once more.
   // The view is valid until the next call of read or remove.
+  // kDamaged, kIoError: this record is lost; others may not be. kOverloaded: later perhaps.
   Result<RecordView> read(RecordRef ref);
+  // Where a record is, for people: its file, and the offset in it. No file: the segment is missing.
+  struct Place {
+    std::string path;
+    std::uint64_t offset = 0;
+  };
+  Place place_of(Address address) const;
 
   // Oldest first; the last one is being written to.
   const std::vector<Segment>& segments() const;
   // Shows the records of a segment from `from` on (its base, or where the last scan said to go on), until about
   // `max_bytes` have been read; where to go on, or the segment's end. The visitor may append. Used by compaction.
-  Result<Address> scan(Address base, Address from, std::size_t max_bytes, const RecordVisitor& visitor);
+  // `stopped_at` is set, if there is an error, to the batch in which it was found.
+  Result<Address> scan(Address base, Address from, std::size_t max_bytes, const RecordVisitor& visitor,
+                       Address& stopped_at);
   // The segment that is being written to takes no more after the next sync, so that it can be compacted too.
   void seal();
   // Does without a segment that is not being written to and lies wholly before the `from` of every opening to come. Its
   // file is left, with this path: deleting it takes a while, and any thread may do it. Should it come back with the power,
-  // it is in nobody's way.
+  // it is in nobody's way. kOverloaded: not now.
   Result<std::string> forget(Address base);
 
   // Work for a quiet moment: writes zeros ahead of small commits; marks what is synced, so that damage to the last

@@ -323,9 +323,24 @@ TEST_F(JournalDamage, ARecordThatChangesWhileTheJournalIsOpenIsNotGivenOut) {
   ASSERT_FALSE(view);
   EXPECT_EQ(view.error().code, ErrorCode::kDamaged);
   EXPECT_EQ(view.error().message.find(path + " offset " + std::to_string(ref.address)), 0u) << view.error().message;
-  const auto scanned = journal->scan(0, 0, 1 << 20, collect(texts_));
+  Address stopped_at = 0;
+  const auto scanned = journal->scan(0, 0, 1 << 20, collect(texts_), stopped_at);
   ASSERT_FALSE(scanned);
   EXPECT_EQ(scanned.error().code, ErrorCode::kDamaged);
+  EXPECT_EQ(journal->place_of(stopped_at).path, path);
+  EXPECT_LE(stopped_at, ref.address);
+  EXPECT_GT(stopped_at, 0u);
+}
+
+TEST_F(JournalDamage, ARecordThatCannotBeReadForAMomentIsReadAgain) {
+  auto journal = open();
+  const RecordRef ref = commit(*journal, "text");
+  commit(*journal, "so that the first is not in memory any more");
+  disk_.plan({.operation = support::Operation::kRead, .nth = 1});
+  const auto view = journal->read(ref);
+  ASSERT_TRUE(view) << view.error().message;
+  EXPECT_EQ(view->payload, "text");
+  EXPECT_EQ(disk_.faults_fired(), 1u);
 }
 
 TEST_F(JournalDamage, OtherFilesInTheDirectoryAreLeftAlone) {

@@ -197,9 +197,10 @@ TEST_F(JournalTest, AScanGoesThroughASegmentInPieces) {
   const Segment segment = journal->segments().front();
   Texts seen;
   Address at = segment.base;
+  Address stopped_at = 0;
   int pieces = 0;
   for (; at < segment.end; ++pieces) {
-    at = journal->scan(segment.base, at, 500, collect(seen)).value();
+    at = journal->scan(segment.base, at, 500, collect(seen), stopped_at).value();
   }
   EXPECT_EQ(seen, expected);
   EXPECT_GT(pieces, 4);
@@ -211,11 +212,13 @@ TEST_F(JournalTest, TheVisitorOfAScanMayAppend) {
   while (journal->segments().size() < 2) commit(*journal, "text " + std::to_string(journal->written()));
   Texts seen;
   const Segment segment = journal->segments().front();
-  const auto end = journal->scan(segment.base, segment.base, 1 << 20, [&](const RecordView& view) -> Status {
+  const auto copy = [&](const RecordView& view) -> Status {
     seen.emplace_back(view.payload);
     add(*journal, std::string("copy of ") + std::string(view.payload));
     return {};
-  });
+  };
+  Address stopped_at = 0;
+  const auto end = journal->scan(segment.base, segment.base, 1 << 20, copy, stopped_at);
   EXPECT_EQ(end.value(), segment.end);
   ASSERT_TRUE(journal->write());
   ASSERT_TRUE(journal->sync());

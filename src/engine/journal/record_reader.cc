@@ -40,6 +40,11 @@ Result<platform::File*> RecordReader::file(const Segment& segment) {
     if (oldest == files_.end() || entry->used < oldest->used) oldest = entry;
   }
   Result<std::unique_ptr<platform::File>> opened = disk_.open(segment.path, platform::OpenMode::kReadOnly);
+  if (!opened && opened.error().code == ErrorCode::kOverloaded && !files_.empty()) {
+    // No descriptors left: one of our own is enough to go on.
+    close_files();
+    opened = disk_.open(segment.path, platform::OpenMode::kReadOnly);
+  }
   if (!opened) return opened.error();
   if (files_.size() < kOpenFiles) {
     files_.push_back({segment.base, uses_, std::move(*opened)});

@@ -29,7 +29,9 @@ class RecordReader {
 
   // The segment's file, opened for reading.
   Result<platform::File*> file(const Segment& segment);
-  // The segment is going to be deleted.
+  // They are opened again when they are needed.
+  void close_files() { files_.clear(); }
+  // The segment is going to be deleted, or what was read of it is not right.
   void forget(const Segment& segment);
 
  private:

@@ -17,7 +17,10 @@ constexpr std::size_t kFileBytes = 24;
 Status SyncedMark::write(Address address) {
   if (!file_) {
     auto opened = disk_.open(path_, platform::OpenMode::kCreate);
-    if (!opened) return opened.error().code == ErrorCode::kDiskFull ? Status() : opened.error();
+    if (!opened) {
+      const ErrorCode code = opened.error().code;
+      return code == ErrorCode::kDiskFull || code == ErrorCode::kOverloaded ? Status() : opened.error();
+    }
     file_ = std::move(*opened);
   }
   std::string bytes(kMagic);
