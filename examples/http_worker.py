@@ -39,6 +39,9 @@ class Dead(Exception):
 class Problem(Exception):
     """The server said no (RFC 9457)."""
 
+    TEMPORARY = (429, 500, 502, 503, 504, 507)
+    NOT_PERMITTED = (401, 403)
+
     def __init__(self, status, document):
         super().__init__(document.get("detail", f"status {status}"))
         self.status = status
@@ -68,7 +71,7 @@ class Server:
     def call(self, method, path, body=None, headers=None, timeout=60):
         """The answer; raises Problem when the server refuses, OSError when it cannot be reached."""
         connection = self._connection(timeout)
-        data = None if body is None else json.dumps(body)
+        data = None if body is None else json.dumps(body, allow_nan=False)
         try:
             connection.request(method, path, data, self._headers | (headers or {}))
             answer = connection.getresponse()
@@ -76,7 +79,12 @@ class Server:
         except (http.client.HTTPException, OSError) as error:
             connection.close()
             raise ConnectionError(f"{method} {path}: {error}") from error
-        document = json.loads(text) if text else {}
+        try:
+            document = json.loads(text) if text else {}
+        except ValueError as error:  # Something between us and the server has answered.
+            if answer.status < 400:
+                raise ConnectionError(f"{method} {path}: the answer is not JSON") from error
+            document = {}
         if answer.status >= 400:
             raise Problem(answer.status, document)
         return document
@@ -95,7 +103,7 @@ class Server:
             except ConnectionError:
                 pass
             except Problem as problem:
-                if problem.status not in (429, 503, 507):
+                if problem.status not in Problem.TEMPORARY:
                     raise
             time.sleep(wait)
             wait = min(wait * 2, 5)
@@ -113,10 +121,18 @@ class Job:
         self.body = lease["body"] if "body" in lease else lease.get("body_text")
         self.lease = lease
         self.effects = []  # Jobs that become real together with the outcome.
+        self.refused = False  # The server did not take its outcome.
         self.stop = threading.Event()  # Set when the job was cancelled or lost: a long handler should look at it.
 
     def enqueue(self, kind, body, **more):
         self.effects.append({"kind": kind, "body": body} | more)
+
+    def settlement(self, outcome, **more):
+        return {"id": self.id, "token": self.token, "outcome": outcome} | more
+
+    def failure(self, error):
+        # A text that is not Unicode would be refused.
+        return self.settlement("failed", error=str(error).encode("utf-8", "replace").decode())
 
 
 class Worker:
@@ -134,6 +150,7 @@ class Worker:
         self._mutex = threading.Lock()
         self._stopping = threading.Event()
         self._done = threading.Event()
+        self.refused = None  # Why the server wants nothing to do with this worker.
 
     def stop(self, *_):
         """Takes no more jobs: also the request that waits for some is answered at once."""
@@ -170,6 +187,7 @@ class Worker:
         self._finished.put(None)
         for helper in helpers:
             helper.join()
+        self._server.close()
 
     def _lease(self, count):
         request = {"queues": self._queues, "max": count, "wait": "20s", "lease_ms": int(self._lease_seconds * 1000),
@@ -177,47 +195,75 @@ class Worker:
         try:
             return self._server.call("POST", "/v1/leases", request)["leases"]
         except (ConnectionError, Problem) as error:
+            if isinstance(error, Problem) and error.status in Problem.NOT_PERMITTED:
+                self.refused = str(error)
+                self._stopping.set()
+                return []
             print(f"no leases: {error}", file=sys.stderr, flush=True)
             self._stopping.wait(1)
             return []
 
     def _attempt(self, job):
-        settlement = {"id": job.id, "token": job.token}
         try:
             handler = self._handlers.get(job.kind)
             if handler is None:
-                settlement |= {"outcome": "returned", "after": "30s", "note": f"no handler for {job.kind} here"}
+                settlement = job.settlement("returned", after="30s", note=f"no handler for {job.kind} here")
             else:
                 result = handler(job)
-                settlement |= {"outcome": "done", "effects": job.effects}
+                settlement = job.settlement("done", effects=job.effects)
                 if result is not None:
                     settlement["result"] = result
+            # A result that is no JSON, or has NaN or half a character in it, is a failed attempt.
+            json.dumps(settlement, allow_nan=False, ensure_ascii=False).encode()
         except Retry as again:
-            settlement |= {"outcome": "retry", "after": again.after, "error": str(again)}
+            settlement = job.failure(again) | {"outcome": "retry", "after": again.after}
         except Dead as dead:
-            settlement |= {"outcome": "dead", "error": str(dead)}
+            settlement = job.failure(dead) | {"outcome": "dead"}
         except Exception as error:  # Whatever a handler throws is a failed attempt, not the end of the worker.
-            settlement |= {"outcome": "failed", "error": f"{type(error).__name__}: {error}"}
+            settlement = job.failure(f"{type(error).__name__}: {error}")
         self._finished.put((job, settlement))
 
     def _settle(self):
         """Settles what is finished, all there is in one request."""
-        while True:
-            batch = [self._finished.get()]
+        ended = False
+        again = []
+        while again or not ended:
+            batch = again or [self._finished.get()]
             while not self._finished.empty():
                 batch.append(self._finished.get())
-            ended = None in batch
-            batch = [each for each in batch if each is not None]
-            if batch:
-                answer = self._server.persist("POST", "/v1/leases/settle", {"settlements": [s for _, s in batch]})
-                for (job, settlement), result in zip(batch, answer["settlements"]):
-                    text = settlement["outcome"] if result["status"] == 200 else result["problem"]["detail"]
-                    print(f"{job.kind} {job.id} attempt {job.attempt}: {text}", flush=True)
-                    with self._mutex:
-                        self._held.pop(job.id, None)
-                    self._slots.release()
-            if ended:
-                return
+            ended = ended or None in batch
+            again = self._settle_batch([each for each in batch if each is not None])
+        self._server.close()
+
+    def _settle_batch(self, batch):
+        """What has to be settled again, perhaps as something else."""
+        if not batch:
+            return []
+        try:
+            results = self._server.persist("POST", "/v1/leases/settle", {"settlements": [s for _, s in batch]})
+            results = results["settlements"]
+        except Problem as problem:
+            if len(batch) > 1:  # One of them is to blame: the others must not suffer for it.
+                return [again for each in batch for again in self._settle_batch([each])]
+            results = [{"status": problem.status, "problem": {"detail": str(problem)}}]
+        again = []
+        for (job, settlement), result in zip(batch, results):
+            status = result["status"]
+            text = settlement["outcome"] if status == 200 else result["problem"]["detail"]
+            if status in Problem.TEMPORARY:
+                time.sleep(0.1)
+                again.append((job, settlement))
+                continue
+            # Not lost, not forbidden: the outcome itself is not right, and the attempt has failed.
+            if status in (400, 413, 422) and not job.refused:
+                job.refused = True
+                again.append((job, job.failure(f"the server refused the outcome: {text}")))
+                continue
+            print(f"{job.kind} {job.id} attempt {job.attempt}: {text}", flush=True)
+            with self._mutex:
+                self._held.pop(job.id, None)
+            self._slots.release()
+        return again
 
     def _keep_alive(self):
         while not self._done.wait(self._lease_seconds / 3):
@@ -234,6 +280,7 @@ class Worker:
             for job, state in zip(held, answer["leases"]):
                 if state["lost"] or state["cancel_requested"]:
                     job.stop.set()
+        self._server.close()
 
 
 def add(job):
@@ -283,7 +330,11 @@ def main():
     signal.signal(signal.SIGTERM, worker.stop)
     signal.signal(signal.SIGINT, worker.stop)
     worker.run()
+    if worker.refused:
+        print(f"http_worker.py: the server gives no jobs to this worker: {worker.refused}", file=sys.stderr)
+        return os.EX_NOPERM
+    return os.EX_OK
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

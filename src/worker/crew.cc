@@ -20,14 +20,18 @@ int concurrency_of(const WorkerOptions& options) {
 
 }  // namespace
 
-Crew::Crew(const Setup& setup, std::shared_ptr<Broker> broker)
-    : options_(setup.options), concurrency_(concurrency_of(setup.options)), broker_(std::move(broker)),
-      runner_(setup), settler_(*broker_, runner_, held_) {}
+Crew::Crew(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed)
+    : options_(setup.options),
+      concurrency_(concurrency_of(setup.options)),
+      on_failed_(std::move(on_failed)),
+      broker_(std::move(broker)),
+      runner_(setup),
+      settler_(*broker_, runner_, held_) {}
 
 Crew::~Crew() = default;
 
-Result<std::shared_ptr<Crew>> Crew::start(const Setup& setup, std::shared_ptr<Broker> broker) {
-  std::shared_ptr<Crew> crew(new Crew(setup, std::move(broker)));
+Result<std::shared_ptr<Crew>> Crew::start(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed) {
+  std::shared_ptr<Crew> crew(new Crew(setup, std::move(broker), std::move(on_failed)));
   crew->settler_.set_owner(crew);
   crew->link_->keep_alive = [weak = std::weak_ptr(crew)] {
     const std::shared_ptr<Crew> alive = weak.lock();
@@ -59,6 +63,13 @@ Status Crew::subscribe() {
     std::lock_guard lock(mutex_);
     wanted.credit = credit_ = wanted_credit();
   }
+  wanted.on_failed = [this](const Error& error) {
+    {
+      std::lock_guard lock(mutex_);
+      refused_ = true;
+    }
+    on_failed_(error);
+  };
   // The subscription ends before the crew does, and with it the calls of the sink.
   auto subscription = broker_->subscribe(std::move(wanted), [this](std::vector<Lease> leases) {
     take(std::move(leases));
@@ -188,7 +199,12 @@ void Crew::stop() {
     // Return the rest.
     return_running();
   }
-  settler_.wait_until_empty(std::max(end, steady_clock::now() + kLastSettles));
+  const bool refused = [this] {
+    std::lock_guard lock(mutex_);
+    return refused_;
+  }();
+  const Moment last_settles = steady_clock::now() + kLastSettles;
+  settler_.wait_until_empty(refused ? last_settles : std::max(end, last_settles));
   settler_.close();
 
   {

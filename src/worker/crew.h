@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,8 +30,11 @@ namespace bide::worker {
 
 class Crew : public std::enable_shared_from_this<Crew> {
  public:
+  // The broker refuses the worker for good. Called on a thread of the broker, at most once, not after stop().
+  using OnFailed = std::function<void(const Error&)>;
+
   // The setup is valid.
-  static Result<std::shared_ptr<Crew>> start(const Setup& setup, std::shared_ptr<Broker> broker);
+  static Result<std::shared_ptr<Crew>> start(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed);
   ~Crew();  // Stopped by then.
 
   // The three phases. A second call waits for the first.
@@ -49,7 +53,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     Extended answer;
   };
 
-  Crew(const Setup& setup, std::shared_ptr<Broker> broker);
+  Crew(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed);
   Status subscribe();
   void take(std::vector<Lease> leases);
 
@@ -78,6 +82,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
 
   const WorkerOptions options_;
   const int concurrency_;
+  const OnFailed on_failed_;
   const std::shared_ptr<WorkerLink> link_ = std::make_shared<WorkerLink>();
   std::shared_ptr<Broker> broker_;  // Until stopped.
 
@@ -107,6 +112,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   bool poked_ = false;
   bool timekeeper_ended_ = false;
   bool hurried_ = false;
+  bool refused_ = false;  // By the broker: what is not settled by now hardly will be.
   bool stopping_ = false;
   bool stopped_ = false;
 };

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "platform/fatal.h"
+
 namespace bide::worker {
 
 namespace {
@@ -24,7 +26,9 @@ std::size_t bytes_of(const Settlement& settlement) {
   return sum;
 }
 
-bool is_lost(ErrorCode code) { return code == ErrorCode::kLeaseLost || code == ErrorCode::kNotFound; }
+bool is_lost(ErrorCode code) {
+  return code == ErrorCode::kLeaseLost || code == ErrorCode::kNotFound || code == ErrorCode::kWrongState;
+}
 
 }  // namespace
 
@@ -81,6 +85,7 @@ void Settler::send_while_possible(std::unique_lock<std::mutex>& lock) {
 
 void Settler::take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, const Result<std::vector<Status>>& answer) {
   std::unique_lock lock(mutex_);
+  platform::require(in_flight_ > 0, "a batch of outcomes is answered once");
   --in_flight_;
   for (std::size_t i = 0; i < sent->size(); ++i) {
     if (answer && i < answer->size()) {
@@ -138,6 +143,7 @@ void Settler::take_status(const Unconfirmed& sent, const Status& status) {
 
 void Settler::forget(const Unconfirmed& sent) {
   if (sent.bytes != 0) bytes_.fetch_sub(sent.bytes, std::memory_order_relaxed);
+  platform::require(unconfirmed_ > 0, "an outcome is confirmed once");
   --unconfirmed_;
   held_.settled(*sent.attempt);
 }

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "worker/crew.h"
 #include "worker/setup.h"
@@ -13,7 +14,13 @@ namespace bide {
 namespace {
 
 constexpr int kExitUnavailable = 69;
+constexpr int kExitNotPermitted = 77;
 constexpr int kExitConfiguration = 78;
+
+int exit_code_of(ErrorCode code) {
+  if (code == ErrorCode::kInvalidArgument) return kExitConfiguration;
+  return code == ErrorCode::kPermissionDenied ? kExitNotPermitted : kExitUnavailable;
+}
 
 }  // namespace
 
@@ -40,7 +47,16 @@ Status Worker::start() {
   if (!broker) return Error{ErrorCode::kInvalidArgument, "the client is closed"};
   std::lock_guard lock(state_->mutex);
   if (state_->crew) return Error{ErrorCode::kInvalidArgument, "the worker is running already"};
-  auto crew = worker::Crew::start(state_->setup, std::move(broker));
+  state_->failure.reset();
+  auto crew = worker::Crew::start(state_->setup, std::move(broker), [state = state_.get()](const Error& error) {
+    {
+      std::lock_guard failed(state->mutex);
+      state->failure = error;
+      state->changed.notify_all();
+      if (state->in_run) return;
+    }
+    worker::AttemptRunner(state->setup).report(error.message);
+  });
   if (!crew) return crew.error();
   state_->crew = std::move(*crew);
   state_->changed.notify_all();
@@ -81,18 +97,31 @@ int Worker::run() {
     state_->stop_requested = true;
     state_->changed.notify_all();
   });
+  const auto set_in_run = [this](bool in_run) {
+    std::lock_guard lock(state_->mutex);
+    state_->in_run = in_run;
+  };
+  set_in_run(true);
   if (Status started = start(); !started) {
+    set_in_run(false);
     worker::AttemptRunner(state_->setup).report(started.error().message);
-    return started.error().code == ErrorCode::kInvalidArgument ? kExitConfiguration : kExitUnavailable;
+    return exit_code_of(started.error().code);
   }
+  std::optional<Error> failure;
   {
     std::unique_lock lock(state_->mutex);
-    state_->changed.wait(lock, [this] { return state_->stop_requested || !state_->crew; });
+    state_->changed.wait(lock, [this] { return state_->stop_requested || !state_->crew || state_->failure; });
+    if (!state_->stop_requested) failure = state_->failure;
+  }
+  if (failure) {
+    worker::AttemptRunner(state_->setup).report(failure->message);
+    hurry();  // What handlers still come to would not be taken.
   }
   stop();
   std::lock_guard lock(state_->mutex);
   state_->stop_requested = false;
-  return 0;
+  state_->in_run = false;
+  return failure ? exit_code_of(failure->code) : 0;
 }
 
 WorkerStats Worker::stats() const {

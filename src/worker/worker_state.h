@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "bide/client.h"
@@ -24,6 +25,8 @@ struct WorkerState {
   std::condition_variable changed;
   std::shared_ptr<Crew> crew;  // Null: not running.
   WorkerStats last_stats;      // Of the crew before.
+  std::optional<Error> failure;  // The broker refuses the crew.
+  bool in_run = false;           // run() waits, and tells about the failure.
   bool stop_requested = false;  // A stop that comes before run() ends it at once.
 };
 

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "worker/worker_test_bench.h"
 
@@ -150,6 +154,38 @@ TEST(WorkerStop, TheDestructorStops) {
     ASSERT_TRUE(worker.start());
   }
   EXPECT_FALSE(broker->has_subscriber());
+}
+
+TEST(WorkerStop, ABrokerThatRefusesTheWorkerForGoodEndsItWithOneLineAndItsExitCode) {
+  Bench bench({.concurrency = 1, .grace = 60s});
+  bench.broker->on_settle = [](const Settlement&) { return Error{ErrorCode::kPermissionDenied, "revoked"}; };
+  Notes running;
+  bench.worker.handle("a", [&](Context& context) {
+    running.add("a");
+    Gate stopped;
+    const std::stop_callback asked(context.stop_token(), [&] { stopped.open(); });
+    stopped.wait();
+  });
+  bench.broker->give("a");
+  auto exit_code = std::async([&] { return bench.worker.run(); });
+  running.wait_for(1);
+  bench.broker->subscribed().on_failed(Error{ErrorCode::kPermissionDenied, "the token was revoked"});
+  EXPECT_EQ(exit_code.get(), 77);
+  const std::vector<std::string> lines = bench.problems.all();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "the token was revoked"), 1);
+  EXPECT_FALSE(bench.broker->has_subscriber());
+}
+
+TEST(WorkerStop, AWorkerInTheBackgroundThatIsRefusedSaysSoAndCanBeStopped) {
+  Bench bench;
+  bench.worker.handle("a", [] {});
+  ASSERT_TRUE(bench.worker.start());
+  bench.broker->subscribed().on_failed(Error{ErrorCode::kPermissionDenied, "the token was revoked"});
+  EXPECT_EQ(bench.problems.wait_for(1)[0], "the token was revoked");
+  bench.worker.stop();
+  bench.broker->give("a");
+  ASSERT_TRUE(bench.worker.start()) << "with another token it may work";
+  bench.broker->wait_for_settled(1);
 }
 
 }  // namespace

@@ -74,6 +74,52 @@ class HttpWorkerTest(command.CommandTest):
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=60), 0)
 
+    def work_until(self, handlers, done):
+        """A worker with handlers of the test's own, in this process."""
+        worker = http_worker.Worker(http_worker.Server(self.server.url), handlers, ["default"], 4, 15, "tester")
+        running = threading.Thread(target=worker.run)
+        running.start()
+        try:
+            done()
+        finally:
+            worker.stop()
+            running.join(timeout=60)
+        self.assertFalse(running.is_alive())
+
+    def test_an_outcome_that_cannot_be_sent_or_is_refused_is_a_failed_attempt_and_harms_no_other(self):
+        circle = []
+        circle.append(circle)
+
+        def bad_effect(job):
+            job.enqueue("add", [1], qeue="default")
+
+        def bad_name(job):
+            job.enqueue("no name", [1])
+
+        def bad_error(job):
+            raise RuntimeError("half a character: \ud800")
+
+        handlers = {"add": http_worker.add, "bad_effect": bad_effect, "bad_name": bad_name, "bad_error": bad_error,
+                    "a_set": lambda job: {1, 2}, "a_circle": lambda job: circle, "nan": lambda job: float("nan"),
+                    "half": lambda job: "\ud800", "huge": lambda job: "x" * (17 << 20)}
+        bad = {kind: self.enqueue(kind, retry="none") for kind in handlers if kind != "add"}
+        good = [self.enqueue("add", [i, i]) for i in range(20)]
+
+        def all_are_settled():
+            for i, job in enumerate(good):
+                self.assertEqual(self.result(job)["result"], {"sum": 2 * i})
+            for kind, job in bad.items():
+                answer = self.result(job)
+                self.assertEqual((kind, answer["state"], answer["dead_reason"]), (kind, "dead", "exhausted"))
+            self.assertIn("the server refused the outcome", self.result(bad["bad_effect"])["error"])
+            self.assertIn("the server refused the outcome", self.result(bad["bad_name"])["error"])
+            self.assertIn("not JSON serializable", self.result(bad["a_set"])["error"])
+            self.assertIn("half a character", self.result(bad["bad_error"])["error"])
+            after = self.enqueue("add", [4])
+            self.assertEqual(self.result(after)["result"], {"sum": 4})
+
+        self.work_until(handlers, all_are_settled)
+
     def test_a_job_longer_than_its_lease_is_kept_and_a_cancelled_one_is_stopped(self):
         worker = self.start_worker("--lease", "0.6")
         slow = self.enqueue("slow", {"seconds": 2})

@@ -19,10 +19,10 @@ def free_port():
 
 
 class RunningServer:
-    def __init__(self, bide, folder, *words):
+    def __init__(self, bide, folder, *words, without_token=True):
         self._bide = bide
         self._folder = folder
-        self._words = words
+        self._words = ("--local-without-token", *words) if without_token else words
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = None
@@ -38,7 +38,7 @@ class RunningServer:
             environment = {"PATH": os.environ["PATH"], "HOME": self._folder, "NOTIFY_SOCKET": "@" + name}
             with open(f"{self._folder}/server.log", "ab") as log:
                 self.process = subprocess.Popen(
-                    [self._bide, "serve", "--listen", f"127.0.0.1:{self.port}", "--local-without-token", *self._words],
+                    [self._bide, "serve", "--listen", f"127.0.0.1:{self.port}", *self._words],
                     cwd=self._folder, env=environment, stdout=log, stderr=log)
             while b"READY=1" not in told.recv(4096):
                 pass

@@ -2,8 +2,10 @@
 
 import os
 import stat
+import subprocess
 
 import command
+import running_server
 
 
 class TokenTest(command.CommandTest):
@@ -69,6 +71,35 @@ class TokenTest(command.CommandTest):
         self.assertIn(f"{path}:2:", err)
         with open(path, encoding="utf-8") as file:
             self.assertIn("what is this", file.read())
+
+    def start_server(self):
+        server = running_server.RunningServer(command.BIDE, self.folder, without_token=False).start()
+        self.addCleanup(server.end)
+        return server
+
+    def test_a_worker_whose_token_is_wrong_missing_or_too_weak_ends_with_one_line_and_77(self):
+        reader = self.bide("token", "create", "reader", "--scope", "read").strip()
+        server = self.start_server()
+        for token in ("bide_" + "x" * 43, "", reader):
+            code, out, err = self.run_bide("work", "--exec", "true", "--url", server.url,
+                                           environment={"BIDE_TOKEN": token})
+            self.assertEqual(code, 77, out + err)
+            self.assertRegex(err, r"^bide: error: [^\n]*gives no jobs to this worker: [^\n]+\n$")
+
+    def test_a_worker_whose_token_is_revoked_ends_with_77(self):
+        token = self.bide("token", "create", "worker", "--scope", "work").strip()
+        server = self.start_server()
+        worker = subprocess.Popen([command.BIDE, "work", "--exec", "true", "--url", server.url], cwd=self.folder,
+                                  env=self.environment() | {"BIDE_TOKEN": token}, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+        self.addCleanup(lambda: worker.poll() is None and worker.kill())
+        self.bide("enqueue", "k", "--wait")
+        self.bide("token", "revoke", "worker")
+        # Its poll is answered once more, or is refused at once.
+        self.bide("enqueue", "k")
+        out, err = worker.communicate(timeout=100)
+        self.assertEqual(worker.returncode, 77, out + err)
+        self.assertIn(b"gives no jobs to this worker", err)
 
 
 if __name__ == "__main__":

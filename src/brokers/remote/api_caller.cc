@@ -15,7 +15,6 @@ using http_client::HttpFailure;
 
 constexpr Milliseconds kConnectWithin{5'000};
 constexpr Milliseconds kAnswerWithin{30'000};
-constexpr std::size_t kAnswerBytes = 256 * 1024 * 1024;
 constexpr int kUnderWay = 256;  // Long polls are among them.
 
 // Set on the threads that run completions: which caller they belong to.
@@ -55,7 +54,10 @@ ApiCaller::ApiCaller(RemoteSettings settings) : settings_(std::move(settings)) {
 }
 
 void ApiCaller::close() {
-  if (closing_.exchange(true)) return;
+  {
+    const std::lock_guard lock(sending_);
+    if (closing_.exchange(true)) return;
+  }
   alarms_.stop();
   http_.reset();
 }
@@ -67,10 +69,6 @@ void ApiCaller::call(ApiCall call, Answered answered) {
 }
 
 void ApiCaller::send(const std::shared_ptr<Pending>& pending) {
-  if (closing_) {
-    const OwnThread own(this);
-    return fail(*pending, {ErrorCode::kUnavailable, "the connection to " + settings_.place() + " is closed"});
-  }
   const ApiCall& call = pending->call;
   http_client::HttpRequest request;
   request.method = call.method;
@@ -80,13 +78,21 @@ void ApiCaller::send(const std::shared_ptr<Pending>& pending) {
   request.once = !call.repeatable;
   request.connect_within = std::min(kConnectWithin, std::max(settings_.patience, Milliseconds(100)));
   request.answer_within = kAnswerWithin + call.wait;
-  request.answer_limit = kAnswerBytes;
+  request.answer_limit = call.answer_bytes;
   if (!settings_.token.empty()) request.fields.emplace_back("Authorization", "Bearer " + settings_.token);
   if (!call.body.empty()) request.fields.emplace_back("Content-Type", "application/json");
-  http_->send(std::move(request), [this, pending](HttpAnswer answer) {
-    const OwnThread own(this);
-    take(pending, std::move(answer));
-  });
+  {
+    const std::lock_guard lock(sending_);
+    if (!closing_) {
+      http_->send(std::move(request), [this, pending](HttpAnswer answer) {
+        const OwnThread own(this);
+        take(pending, std::move(answer));
+      });
+      return;
+    }
+  }
+  const OwnThread own(this);
+  fail(*pending, {ErrorCode::kUnavailable, "the connection to " + settings_.place() + " is closed"});
 }
 
 void ApiCaller::take(const std::shared_ptr<Pending>& pending, HttpAnswer answer) {
@@ -126,8 +132,8 @@ void ApiCaller::again_or_fail(const std::shared_ptr<Pending>& pending, Milliseco
 
 // Whatever the last try came to: an earlier one may have done it.
 void ApiCaller::fail(const Pending& pending, Error error) {
-  const bool unknown = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kUnconfirmed ||
-                       error.code == ErrorCode::kBusy || error.code == ErrorCode::kIoError;
+  const bool unknown =
+      error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kUnconfirmed || error.code == ErrorCode::kBusy;
   if (unknown && pending.call.method == "GET") {
     if (error.code == ErrorCode::kUnconfirmed) error.code = ErrorCode::kUnavailable;
   } else if (unknown && pending.unconfirmed) {

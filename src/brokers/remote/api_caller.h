@@ -5,11 +5,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
-#include <thread>
 
 #include "bide/job.h"
 #include "bide/result.h"
@@ -26,6 +27,7 @@ struct ApiCall {
   bool repeatable = true;  // Does no harm when it arrives twice, and is answered the same.
   bool patient = true;     // Sent again while the server is away. Not: it fails with the first try.
   Milliseconds wait{0};    // How long the server was asked to hold it.
+  std::size_t answer_bytes = 256 * 1024 * 1024;
 };
 
 // The body of the answer, or an error of the seam:
@@ -62,6 +64,9 @@ class ApiCaller {
   const RemoteSettings settings_;
   std::atomic<bool> closing_ = false;
   Alarms alarms_;
+
+  // Held while something is handed to http_, so that nobody does so who has not seen that it is closing.
+  std::mutex sending_;
   std::unique_ptr<http_client::HttpClient> http_;
 };
 

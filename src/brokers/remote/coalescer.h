@@ -5,17 +5,21 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bide/broker.h"
 #include "brokers/remote/api_caller.h"
+#include "platform/fatal.h"
 
 namespace bide::brokers::remote {
 
@@ -30,23 +34,25 @@ struct CoalescerOptions {
 };
 
 // Answer is what the server says about one item. Safe to use from any thread; must outlive the caller's last
-// completion.
-template <class Answer>
+// completion. Caller is an ApiCaller, or what stands for it in a test.
+template <class Answer, class Caller = ApiCaller>
 class Coalescer {
  public:
   using Done = std::function<void(std::vector<Answer>)>;
   using Read = std::function<Result<std::vector<Answer>>(std::string_view body)>;
 
   // `refused` makes the answer for each item of a request that failed as a whole.
-  Coalescer(ApiCaller& caller, CoalescerOptions options, Read read, std::function<Answer(const Error&)> refused)
+  Coalescer(Caller& caller, CoalescerOptions options, Read read, std::function<Answer(const Error&)> refused)
       : caller_(caller), options_(std::move(options)), read_(std::move(read)), refused_(std::move(refused)) {}
 
-  // `items` are JSON. An answer that is there already is given as it is and nothing is sent for its item.
+  // `items` are JSON. An answer that is there already is given as it is and nothing is sent for its item. `done` runs
+  // once.
   void add(std::vector<std::string> items, std::vector<std::optional<Answer>> known, Done done) {
     auto group = std::make_shared<Group>();
     group->answers = std::move(known);
     group->answers.resize(items.size());
     group->done = std::move(done);
+    bool complete = false;
     {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < items.size(); ++i) {
@@ -56,8 +62,10 @@ class Coalescer {
         unsent_bytes_ += items[i].size();
         waiting_.push_back({group, i, std::move(items[i])});
       }
+      complete = group->missing == 0;
     }
-    if (group->missing == 0) return finish(*group);
+    // Without the lock the group belongs to whoever has its last answer.
+    if (complete) return finish(*group);
     pump();
   }
 
@@ -110,15 +118,19 @@ class Coalescer {
         body += (*items)[i].json;
       }
       body += "]}";
+      const void* const outer = std::exchange(pumping, this);
       caller_.call(
           {.method = "POST", .path = options_.path, .body = std::move(body), .repeatable = options_.repeatable},
           [this, items, bytes](Result<std::string> answer) { take(*items, bytes, std::move(answer)); });
+      pumping = outer;
     }
   }
 
   void take(std::vector<Item>& items, std::size_t bytes, Result<std::string> answer) {
     Result<std::vector<Answer>> answers = answer ? read_(*answer) : Result<std::vector<Answer>>(answer.error());
-    if (answer && !answers) answers = Error{ErrorCode::kUnconfirmed, answers.error().message};
+    // There was an answer, which cannot be read or is too large.
+    const bool unknown = !answers && (answer || answers.error().code == ErrorCode::kIoError);
+    if (unknown) answers = Error{ErrorCode::kUnconfirmed, answers.error().message};
     if (answers && answers->size() != items.size()) {
       answers =
           Error{ErrorCode::kUnconfirmed, "the server answered for another number of items than it was asked about"};
@@ -128,9 +140,11 @@ class Coalescer {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < items.size(); ++i) {
         Group& group = *items[i].group;
+        platform::require(group.missing > 0, "a call waits for as many answers as it has items");
         group.answers[items[i].index].emplace(answers ? std::move((*answers)[i]) : refused_(answers.error()));
         if (--group.missing == 0) finished.push_back(items[i].group);
       }
+      platform::require(waiting_bytes_ >= bytes - items.size(), "what is answered was waiting");
       waiting_bytes_ -= bytes - items.size();
     }
     for (const auto& group : finished) finish(*group);
@@ -139,17 +153,22 @@ class Coalescer {
       under_way_ -= 1;
       if (waiting_.empty() && under_way_ == 0) idle_.notify_all();
     }
-    pump();
+    // A caller that answers at once, because it is closed, is called from pump(), which goes on by itself.
+    if (pumping != this) pump();
   }
 
   static void finish(Group& group) {
+    platform::require(group.done != nullptr, "a completion runs once");
+    const Done done = std::exchange(group.done, nullptr);
     std::vector<Answer> answers;
     answers.reserve(group.answers.size());
     for (auto& answer : group.answers) answers.push_back(std::move(*answer));
-    group.done(std::move(answers));
+    done(std::move(answers));
   }
 
-  ApiCaller& caller_;
+  static inline thread_local const void* pumping = nullptr;  // Which of them this thread is sending for.
+
+  Caller& caller_;
   const CoalescerOptions options_;
   const Read read_;
   const std::function<Answer(const Error&)> refused_;

@@ -23,6 +23,8 @@ class HeldLeases {
   void released(const LeaseRef& lease) {
     if (const auto poller = find(lease, true)) poller->released(lease);
   }
+  // Its poller knows already.
+  void expired(const LeaseRef& lease) { find(lease, true); }
   void extended(const LeaseRef& lease, std::int64_t at_ms) {
     if (const auto poller = find(lease, false)) poller->extended(lease, at_ms);
   }

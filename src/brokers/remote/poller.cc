@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "platform/fatal.h"
 #include "wire/lease_json.h"
 
 namespace bide::brokers::remote {
 
 namespace {
 
-constexpr Milliseconds kWait{30'000};     // Of one poll.
-constexpr Milliseconds kFarewell{1'000};  // For the server to know that a subscription has ended.
+constexpr Milliseconds kWait{30'000};  // Of one poll.
 constexpr Milliseconds kLongestBackoff{2'000};
+constexpr int kFirstLeases = 64;                        // Before it is known how large jobs are.
+constexpr std::size_t kAnswerBytes = 32 * 1024 * 1024;  // Wanted of one answer.
+// More than a lease can have: every byte of a body may be escaped.
+constexpr std::size_t kLeaseBytes = 7 * Limits::kBodyBytes;
 
 }  // namespace
 
@@ -20,7 +24,8 @@ Poller::Poller(std::string name, SubscribeOptions options, LeaseSink sink, Owner
       options_(std::move(options)),
       sink_(std::move(sink)),
       owner_(std::move(owner)),
-      credit_(std::max(options_.credit, 0)) {}
+      credit_(std::max(options_.credit, 0)),
+      most_leases_(kFirstLeases) {}
 
 void Poller::set_credit(int credit) {
   {
@@ -38,10 +43,12 @@ void Poller::end() {
     ended_ = true;
     leave(lock);
   }
-  const std::lock_guard delivered(delivering_);
+  // A sink that runs comes to its end. Not held any longer: leases that arrive now need it to be given back.
+  delivering_.lock();
+  delivering_.unlock();
   if (owner_.caller->is_own_thread()) return;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kFarewell, [this] { return claimed_ == 0 && leaving_ == 0 && giving_back_ == 0; });
+  changed_.wait_for(lock, owner_.farewell, [this] { return claimed_ == 0 && leaving_ == 0 && giving_back_ == 0; });
 }
 
 void Poller::abandon() {
@@ -59,6 +66,7 @@ void Poller::leave(std::unique_lock<std::mutex>& lock) {
       [self = shared_from_this()](Result<std::string>) {
         {
           const std::lock_guard relock(self->mutex_);
+          platform::require(self->leaving_ > 0, "each leave is answered once");
           self->leaving_ -= 1;
           self->changed_.notify_all();
         }
@@ -72,7 +80,7 @@ void Poller::pump() {
   {
     const std::lock_guard lock(mutex_);
     if (ended_ || waiting_ || claimed_ > 0 || leaving_ > 0) return;
-    max = std::min(credit_ - static_cast<int>(held_.size()), wire::kMostLeases);
+    max = std::min(credit_ - static_cast<int>(held_.size()), most_leases_);
     if (max <= 0) return;
     claimed_ = max;
   }
@@ -94,7 +102,9 @@ void Poller::poll(int max) {
        .path = "/v1/leases",
        .body = wire::lease_request_json(request),
        .patient = false,
-       .wait = kWait},
+       .wait = kWait,
+       // Leases of an answer that is not taken would run out: one that has what was asked for is never too large.
+       .answer_bytes = kLeaseBytes * static_cast<std::size_t>(max)},
       [self = shared_from_this(), sent_ms](Result<std::string> answer) { self->take(sent_ms, std::move(answer)); });
 }
 
@@ -102,39 +112,53 @@ void Poller::take(std::int64_t sent_ms, Result<std::string> answer) {
   Milliseconds held{0};
   Result<std::vector<Lease>> leases =
       answer ? wire::read_leases(*answer, &held) : Result<std::vector<Lease>>(answer.error());
-  if (!leases) {
-    Milliseconds wait{0};
-    {
-      const std::lock_guard lock(mutex_);
-      claimed_ = 0;
-      changed_.notify_all();
-      if (ended_) return;
-      waiting_ = true;
-      wait = std::min(Milliseconds(50) * (1 << std::min(failures_++, 6)), kLongestBackoff);
-    }
-    owner_.caller->alarms().after(wait, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self) return;
-      {
-        const std::lock_guard lock(self->mutex_);
-        self->waiting_ = false;
-      }
-      self->pump();
-    });
-    return;
-  }
+  if (!leases) return take_failure(leases.error());
   // What the request took beyond what the server held it, it was on its way, there and back. Nobody knows how much of
   // it back; all of it is the safe guess.
   const Milliseconds travelled(std::max<std::int64_t>(now_ms() - sent_ms - held.count(), 0));
   for (Lease& lease : *leases) lease.age += travelled;
-  if (!leases->empty()) deliver(std::move(*leases));
+  const std::size_t count = leases->size();
+  if (count > 0) deliver(std::move(*leases));
   {
     const std::lock_guard lock(mutex_);
     claimed_ = 0;
     failures_ = 0;
+    most_leases_ = std::min(most_leases_ * 2, wire::kMostLeases);
+    if (count > 0) most_leases_ = std::clamp(static_cast<int>(kAnswerBytes * count / answer->size()), 1, most_leases_);
     changed_.notify_all();
   }
   pump();
+}
+
+void Poller::take_failure(const Error& error) {
+  // What may pass is tried again; the rest would be refused for ever.
+  const bool refused = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kInvalidArgument ||
+                       error.code == ErrorCode::kUnsupported;
+  Milliseconds wait{0};
+  const std::lock_guard delivering(delivering_);
+  {
+    const std::lock_guard lock(mutex_);
+    claimed_ = 0;
+    changed_.notify_all();
+    if (ended_) return;
+    ended_ = refused;
+    waiting_ = !refused;
+    wait = std::min(Milliseconds(50) * (1 << std::min(failures_++, 6)), kLongestBackoff);
+  }
+  if (refused) {
+    const std::string text = owner_.caller->settings().place() + " gives no jobs to this worker: " + error.message;
+    if (options_.on_failed) options_.on_failed({error.code, text});
+    return;
+  }
+  owner_.caller->alarms().after(wait, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->waiting_ = false;
+    }
+    self->pump();
+  });
 }
 
 void Poller::deliver(std::vector<Lease> leases) {
@@ -206,7 +230,11 @@ std::vector<LeaseRef> Poller::held() const {
 
 void Poller::expire() {
   const std::int64_t now = now_ms();
-  std::erase_if(held_, [now](const auto& entry) { return entry.second.until_ms <= now; });
+  std::erase_if(held_, [&](const auto& entry) {
+    if (entry.second.until_ms > now) return false;
+    owner_.expired({entry.first, entry.second.token});
+    return true;
+  });
 }
 
 // One alarm at a time, for the lease that ends first.

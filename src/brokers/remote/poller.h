@@ -25,15 +25,19 @@ class Poller : public std::enable_shared_from_this<Poller> {
     const platform::Clock* clock = nullptr;
     // Leases that have arrived: from now on released() and extended() are to be told.
     std::function<void(const std::shared_ptr<Poller>&, const std::vector<Lease>&)> arrived;
+    // Leases that ran out though nobody settled them.
+    std::function<void(const LeaseRef&)> expired;
     // Leases that nobody wants any more are given back; then `done`.
     std::function<void(std::vector<LeaseRef>, std::function<void()> done)> give_back;
+    Milliseconds farewell{1'000};  // So long the end of a subscription waits for the server to know it.
   };
 
   Poller(std::string name, SubscribeOptions options, LeaseSink sink, Owner owner);
 
   void start() { pump(); }
   void set_credit(int credit);
-  // No lease arrives afterwards. Waits for the server to know it, for a moment, unless on a thread of the caller.
+  // No lease arrives afterwards. Waits for the server to know it, for a moment, and for leases that come all the same
+  // to be given back, unless on a thread of the caller.
   void end();
   // The same without a word to anybody.
   void abandon();
@@ -62,6 +66,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   void pump();
   void poll(int max);
   void take(std::int64_t sent_ms, Result<std::string> answer);
+  void take_failure(const Error& error);
   void deliver(std::vector<Lease> leases);
   void leave(std::unique_lock<std::mutex>& lock);
   void set_alarm(std::unique_lock<std::mutex>& lock);
@@ -72,7 +77,8 @@ class Poller : public std::enable_shared_from_this<Poller> {
   const LeaseSink sink_;
   const Owner owner_;
 
-  // Held while the sink runs, so that the end of the subscription can wait for it. The sink itself may end it.
+  // Held while the sink or on_failed runs, so that the end of the subscription can wait for it. The sink itself may end
+  // it.
   std::recursive_mutex delivering_;
 
   mutable std::mutex mutex_;  // Guards everything below.
@@ -85,6 +91,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   bool waiting_ = false;  // For the next try after a failure.
   bool alarm_set_ = false;
   int failures_ = 0;
+  int most_leases_;  // Of one answer, by the size of those before.
   std::unordered_map<JobId, Held> held_;
 };
 

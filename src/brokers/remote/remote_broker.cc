@@ -24,6 +24,11 @@ Error overloaded() {
   return {ErrorCode::kOverloaded, "too many jobs wait to be sent to the server; try again when some are confirmed"};
 }
 
+// The lease has ended, whatever became of the settlement. A cancelled job is in the wrong state.
+bool is_over(ErrorCode code) {
+  return code == ErrorCode::kLeaseLost || code == ErrorCode::kNotFound || code == ErrorCode::kWrongState;
+}
+
 }  // namespace
 
 class RemoteBroker::Handle : public Subscription {
@@ -169,6 +174,7 @@ Result<std::unique_ptr<Subscription>> RemoteBroker::subscribe(SubscribeOptions o
   owner.arrived = [this](const std::shared_ptr<Poller>& poller, const std::vector<Lease>& leases) {
     held_.add(poller, leases);
   };
+  owner.expired = [this](const LeaseRef& lease) { held_.expired(lease); };
   owner.give_back = [this](std::vector<LeaseRef> leases, std::function<void()> given) {
     give_back(std::move(leases), std::move(given));
   };
@@ -223,9 +229,7 @@ void RemoteBroker::settle(std::vector<Settlement> settlements, Completion<std::v
   settlements_.add(std::move(items), {},
                    [this, leases = std::move(leases), done = std::move(done)](std::vector<Status> statuses) {
                      for (std::size_t i = 0; i < statuses.size(); ++i) {
-                       const bool over = statuses[i] || statuses[i].error().code == ErrorCode::kLeaseLost ||
-                                         statuses[i].error().code == ErrorCode::kNotFound;
-                       if (over) held_.released(leases[i]);
+                       if (statuses[i] || is_over(statuses[i].error().code)) held_.released(leases[i]);
                      }
                      done(std::move(statuses));
                    });
