@@ -1,5 +1,7 @@
 """The rules: what must never be in a history. Each is a function from a View to texts; README.md says what each one means."""
 
+import bisect
+import itertools
 import json
 import sys
 from collections import Counter, defaultdict
@@ -139,6 +141,18 @@ def run_after_settle(view):
 
 
 @rule
+def run_after_cancel(view):
+    """Started although it had been cancelled."""
+    for id, when in view.cancelled.items():
+        for lease in view.leases.get(id, ()):
+            if when is not None and lease.granted_earliest > when:
+                yield f"{id} was cancelled and was leased {lease.granted_earliest - when:.3f} s later, attempt {lease.attempt}"
+        for run in view.runs.get(id, ()):
+            if when is not None and run["t0"] > when + 5:  # A program that was on its way then may begin.
+                yield f"{id} was cancelled and a program was started for it {run['t0'] - when:.3f} s later"
+
+
+@rule
 def overlap(view):
     """Two valid leases at once."""
     for id, leases in view.leases.items():
@@ -160,6 +174,9 @@ def _runs(view, run, at):
     worker = next((w for w in view.by_type["worker"] if w["worker"] == run["worker"]), None)
     if run["t1"] is None or not worker or run["t1"] <= at + MARGIN:
         return False
+    for outage in view.by_type["outage"]:  # While it was long, the lease could not be extended.
+        if outage["t0"] < run["t1"] and outage["t1"] > run["t0"] and outage["t1"] - outage["t0"] > worker["lease_ms"] / 3000:
+            return False
     return worker["ended"] == "exit" or worker["t1"] > run["t1"]
 
 
@@ -229,25 +246,39 @@ def overrun(view):
     """The server had more jobs running than anybody had asked for."""
     small = 64  # What it may hold beyond that.
     foreign = {queue for worker in view.by_type["worker"] for queue in worker["queues"]}
-    worst = {}
-    leases = [lease for leases in view.leases.values() for lease in leases]
-    for sample in view.by_type["running"]:
-        queue = sample["queue"]
-        if queue in foreign:
-            continue
-        allowed = small
-        for poll in view.by_type["poll"]:
-            if queue in poll["queues"] and poll["t0"] <= sample["t1"]:
-                if poll["t1"] >= sample["t0"] or poll["verdict"] == "unknown":
-                    allowed += poll["max"]
-        for lease in leases:
-            settle = lease.settled()
-            if lease.event["queue"] == queue and not (settle and settle["t1"] < sample["t0"]):
-                allowed += lease.event["t1"] <= sample["t1"]
-        if sample["running"] > allowed and sample["running"] > worst.get(queue, (0, 0))[0]:
-            worst[queue] = (sample["running"], allowed)
-    for queue, (running, allowed) in worst.items():
-        yield f"queue {queue}: {running} jobs running, where polls and leases account for {allowed} at most"
+    for queue in {sample["queue"] for sample in view.by_type["running"]} - foreign:
+        # Asked for: from the beginning of a poll to the end of its answer, or for ever when that was lost; and what was
+        # given, until its settlement was confirmed.
+        polls = [poll for poll in view.by_type["poll"] if queue in poll["queues"]]
+        leases = [lease for leases in view.leases.values() for lease in leases if lease.event["queue"] == queue]
+        begun = Sums((poll["t0"], poll["max"]) for poll in polls)
+        ended = Sums((poll["t1"], poll["max"]) for poll in polls if poll["verdict"] != "unknown")
+        given = Sums((lease.event["t1"], 1) for lease in leases)
+        settled = Sums((lease.settled()["t1"], 1) for lease in leases if lease.settled())
+        worst = (0, 0)
+        for sample in view.by_type["running"]:
+            if sample["queue"] == queue:
+                asked = begun.until(sample["t1"]) - ended.before(sample["t0"])
+                held = given.until(sample["t1"]) - settled.before(sample["t0"])
+                if sample["running"] > asked + held + small:
+                    worst = max(worst, (sample["running"], asked + held))
+        if worst[0]:
+            yield f"queue {queue}: {worst[0]} jobs running, where polls and leases account for {worst[1]} at most"
+
+
+class Sums:
+    """Sums of (time, number) up to a time."""
+
+    def __init__(self, pairs):
+        pairs = sorted(pairs)
+        self.times = [time for time, _ in pairs]
+        self.sums = [0, *itertools.accumulate(number for _, number in pairs)]
+
+    def until(self, time):
+        return self.sums[bisect.bisect_right(self.times, time)]
+
+    def before(self, time):
+        return self.sums[bisect.bisect_left(self.times, time)]
 
 
 @rule

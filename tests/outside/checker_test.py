@@ -101,6 +101,11 @@ class CheckerTest(unittest.TestCase):
     def test_a_lease_after_done_is_found(self):
         self.assert_only("run_after_settle", self.clean().lease(6, t=3, attempt=2))
 
+    def test_a_lease_after_a_cancel_is_found(self):
+        cancelled = dict(id="1", verdict="accepted", t0=1, t1=2)
+        self.assert_only("run_after_cancel", History().enqueue().add("cancel", **cancelled).lease(5, t=3).settle(5, t=4))
+        self.assertEqual(History().enqueue().lease(5, t=0.5).add("cancel", **cancelled).settle(5, t=3).kinds(), set())
+
     def test_a_replayed_job_may_run_again(self):
         history = History().enqueue().poll().lease(5).settle(5, outcome="dead").add("replay", id="1")
         self.assertEqual(history.lease(6, t=3).settle(6, t=4).final().kinds(), set())
@@ -120,9 +125,11 @@ class CheckerTest(unittest.TestCase):
 
     def test_two_programs_at_once_overlap(self):
         run = dict(id="1", label="a", sha="s", size=1, content_type="c", kind="k", queue="q")
-        history = History().enqueue(sha="s").add("worker", worker="p", queues=["q"], ended="exit", t0=0, t1=50, unseen=0)
+        history = History().enqueue(sha="s").add("worker", worker="p", queues=["q"], ended="exit", t0=0, t1=50, unseen=0,
+                                                    lease_ms=15_000)
         history.add("run", worker="p", attempt=1, t0=1, t1=20, **run).add("run", worker="o", attempt=2, t0=10, t1=11, **run)
         self.assert_only("overlap", history)
+        self.assertEqual(history.add("outage", t0=2, t1=9).kinds(), set())
 
     def test_a_stale_settlement_that_is_accepted_is_found(self):
         history = History().enqueue().poll().lease(5).lease(6, t=12, attempt=2).settle(5, t=13, outcome="failed")

@@ -10,16 +10,13 @@ from content import Job
 from record import now
 
 FORMS = ("single", "single", "array", "jobs", "ndjson", "pipelined")
-UNCERTAIN = (500, 502, 503, 504)  # Of these, only what says that nothing was done is a refusal.
-NOTHING_DONE = ("draining", "busy", "overloaded", "disk_full")
+UNCERTAIN = (500, 502, 504)  # All others that are not a success say that nothing was done.
 
 
-def verdict(status, code):
+def verdict(status):
     if status in (200, 201):
         return "acked"
-    if status in UNCERTAIN and code not in NOTHING_DONE:
-        return "unknown"
-    return "refused"
+    return "unknown" if status in UNCERTAIN else "refused"
 
 
 def enqueue(client, record, jobs, form="single", framing="length", key=None, rng=None, innocent=False, apart=0):
@@ -69,7 +66,7 @@ def _answered(record, jobs, form, answer, t0, key):
         status = answer.status if whole else each["status"]
         if not whole and status >= 400:
             code = each["problem"]["code"]
-        events.append(_event(record, job, t0, verdict(status, code), status, code, key, each.get("id")))
+        events.append(_event(record, job, t0, verdict(status), status, code, key, each.get("id")))
     return events
 
 
@@ -122,6 +119,17 @@ def _event(record, job, t0, what, status, code, key, id=None):
                       keyed=bool(key or job.id), **job.expected())
 
 
+def cancel(client, record, id):
+    t0 = now()
+    try:
+        answer = client.call("DELETE", f"/v1/jobs/{id}")
+        done = answer.status == 200 and answer.json()["cancelled"]
+        verdict = "accepted" if done else "unknown" if answer.status in UNCERTAIN else "refused"
+        record.add("cancel", id=id, verdict=verdict, status=answer.status, t0=t0)
+    except wire.Cut as cut:
+        record.add("cancel", id=id, verdict="unknown" if cut.sent else "refused", status=None, t0=t0)
+
+
 class Producer(threading.Thread):
     """Enqueues until it is told to stop. What is unknown and has an id or a key of its own is sent again."""
 
@@ -152,6 +160,8 @@ class Producer(threading.Thread):
                             large=self.large, own_id=False if key else None, more=self.more))
         framing = rng.choice(wire.FRAMINGS)
         events = enqueue(self.client, self.record, jobs, form, framing, key, rng)
+        if rng.random() < 0.1 and (mine := [e for e in events if e["verdict"] == "acked"]):
+            cancel(self.client, self.record, rng.choice(mine)["id"])
         for _ in range(100):
             if all(event["verdict"] != "unknown" for event in events) or self.stopping.is_set():
                 break

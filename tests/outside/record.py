@@ -18,6 +18,7 @@ whole answer was read), in seconds of the monotonic clock. What the checker conc
   memory    anon limit baseline     bytes
   request   who status code innocent
   fault     name
+  outage    from t0, when the server was ended or stopped, to t1, when it answered again
   final     id label state attempts counts reason, and content where the job still has it
   result    id state sha content_type
   audit     document dead

@@ -13,17 +13,23 @@ from record import now
 PORTS = range(27000, 28000)  # Below the range from which the system takes ports of outgoing connections.
 
 
+_reserved = []  # A UDP socket of the same number keeps a port for us while no server listens there.
+
+
 def free_port():
     for _ in range(1000):
         port = random.choice(PORTS)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
+        keep = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            keep.bind(("127.0.0.1", port))
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise SystemExit("no free port from 27000 to 27999")
+            _reserved.append(keep)
+            return port
+        except OSError:
+            keep.close()
+    raise RuntimeError("no free port from 27000 to 27999")
 
 
 class Server:
@@ -43,7 +49,7 @@ class Server:
         self.log = os.path.join(folder, "log")
         self.process = None
         self.epoch = 0
-        self.expected_exits = (0,)
+        self.down_since = None
         self._context = wire.unverified_tls()
 
     # Where clients connect.
@@ -100,14 +106,25 @@ class Server:
                 raise RuntimeError(f"the server ended with {self.process.returncode}; its log is {self.log}: {self.tail()}")
             try:
                 if self.client(10).call("GET", "/readyz").status == 200:
+                    self._up()
                     return
             except wire.Cut:
                 pass
             time.sleep(0.02)
         raise RuntimeError(f"the server was not ready within {seconds} s; its log is {self.log}")
 
-    def kill(self):
+    def _up(self):
+        if self.down_since is not None:
+            self.record.add("outage", t0=self.down_since)
+        self.down_since = None
+
+    def _down(self):
         t0 = now()
+        self.down_since = self.down_since or t0
+        return t0
+
+    def kill(self):
+        t0 = self._down()
         self.process.kill()
         self.process.wait()
         self.record.add("fault", name="kill", t0=t0)
@@ -117,7 +134,7 @@ class Server:
 
     def terminate(self, seconds=60):
         """Ends it by SIGTERM. `grace` is 25 s; a server that is still there after `seconds` broke its promise."""
-        t0 = now()
+        t0 = self._down()
         self.process.terminate()
         try:
             status = self.process.wait(seconds)
@@ -130,10 +147,11 @@ class Server:
         self.record.add("fault", name="term", t0=t0)
 
     def pause(self, seconds):
-        t0 = now()
+        t0 = self._down()
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         self.process.send_signal(signal.SIGCONT)
+        self._up()
         self.record.add("fault", name="stop", t0=t0)
 
     def end(self):

@@ -48,7 +48,7 @@ class View:
         self.deliveries = defaultdict(list)
         self.finals = {}
         self.results = {}
-        self.cancelled = set()
+        self.cancelled = {}                # By id: when it was confirmed, or None.
         self.replayed = set()
         self.by_type = defaultdict(list)
         for event in events:
@@ -74,7 +74,7 @@ class View:
             elif kind == "result":
                 self.results[event["id"]] = event
             elif kind == "cancel" and event["verdict"] != "refused":
-                self.cancelled.add(event["id"])
+                self.cancelled[event["id"]] = event["t1"] if event["verdict"] == "accepted" else None
             elif kind == "replay":
                 self.replayed.add(event["id"])
 

@@ -8,6 +8,7 @@ import time
 
 import content
 import wire
+from producer import UNCERTAIN
 from record import now
 
 ACTIONS = ("done",) * 12 + ("retry", "failed", "dead", "returned", "silent", "slow", "stale", "again", "effects")
@@ -24,8 +25,7 @@ def lease(client, record, worker, queues, count, wait_ms, lease_ms, keep=None):
         t1 = now()
         if answer.status != 200:
             code = answer.code()
-            # A status above 500 is one of a request that may have been begun.
-            record.add("poll", verdict="unknown" if answer.status == 500 else "refused", status=answer.status, code=code,
+            record.add("poll", verdict="unknown" if answer.status in UNCERTAIN else "refused", status=answer.status, code=code,
                        **poll)
             return []
         fields, _ = wire.raw_object(answer.body.decode())
@@ -100,8 +100,8 @@ class Settlement:
 
 
 def settle(client, record, settlements, framing="length", rng=None):
-    """Settles in one request. Returns the verdicts; what never reached the server is `unsent`."""
-    t0, sent = now(), True
+    """Settles in one request. Returns the verdicts; what the server never saw, or had no room for, is `unsent`."""
+    t0 = now()
     body = b'{"settlements":[' + b",".join(each.raw for each in settlements) + b"]}"
     results, status, code = None, None, ""
     try:
@@ -113,13 +113,12 @@ def settle(client, record, settlements, framing="length", rng=None):
             code = answer.code()
             results = [{"status": status, "problem": {"code": code}}] * len(settlements)
     except wire.Cut as cut:
-        sent = cut.sent
-        results = [{"status": 500 if sent else 0, "problem": {"code": str(cut)}}] * len(settlements)
+        results = [{"status": 500 if cut.sent else 0, "problem": {"code": str(cut)}}] * len(settlements)
     verdicts = []
     for each, result in zip(settlements, results):
         status = result["status"]
-        verdict = "accepted" if status == 200 else "unknown" if status >= 500 else "refused"
-        verdicts.append(verdict if sent else "unsent")
+        verdict = "accepted" if status == 200 else "unknown" if status in UNCERTAIN else "refused"
+        verdicts.append("unsent" if status in (0, 429, 503, 507) else verdict)
         code = "" if status == 200 else result["problem"]["code"]
         record.add("settle", id=each.lease["id"], token=each.lease["token"], outcome=each.outcome, after_ms=each.after_ms,
                    sha=each.sha, content_type=each.content_type, verdict=verdict, status=status, code=code, t0=t0)

@@ -5,7 +5,7 @@ import random
 import content
 import wire
 from content import Job
-from context import Watch
+from context import Watch, list_path
 from innocent import surrounded, wait_calls
 from producer import enqueue
 from readback import read_back
@@ -35,9 +35,12 @@ def attack(context, server, innocents, few):
     wait_calls(innocents, 3)
     rng = random.Random(context.seed)
     idle = []
+    client = server.client()
+    lists = list_path(client), list_path(client, "&state=ready")
+    client.drop()
     for number in range(120 if context.long else 40):
         job = rng.choice(few)
-        path = ("/v1/jobs?limit=1000", f"/v1/jobs/{job.id}", "/v1/jobs?limit=1000&state=ready", "lease")[number % 4]
+        path = (lists[0], f"/v1/jobs/{job.id}", lists[1], "lease")[number % 4]
         connection = wire.Connection(server.where()[0], timeout=60, receive_buffer=4096)
         if path == "lease":
             ask_leases(context, connection, number)

@@ -14,7 +14,7 @@ PROGRAM_LEASE_MS = 60_000  # So that a worker extends it for the first time more
 
 
 def run(context):
-    context.plan(faults={"term": 1, "kill": 1}, minimum={"acked": 12, "leases": 8, "runs": 1})
+    context.plan(faults={"term": 1, "kill": 1, "within the lease": 1}, minimum={"acked": 12, "leases": 8, "runs": 1})
     server = context.server().start()
     client = server.client()
     jobs = [Job(context.seed, f"l{n}", "lasting", retry="fixed(100ms,x4)", size=50) for n in range(8)]
@@ -40,11 +40,14 @@ def run(context):
                          seconds=0)
     other.start()
     another.start()
-    until = held[0]["t0"] + LEASE_MS / 1000 - 15  # In small form not to the end: cut to 15 s is what it has been.
+    # In small form not to the end: cut to 15 s is what it has been.
+    until = held[0]["t0"] + LEASE_MS / 1000 - (5 if context.long else 15)
     while now() < until:
         time.sleep(0.2)
     verdicts = settle(client, context.record, [Settlement(each, "done", context.seed) for each in held])
-    context.check("lease kept", verdicts == ["accepted"] * 8, f"settling within the lease's time: {verdicts}")
+    if now() < held[0]["t0"] + LEASE_MS / 1000:  # Not on a machine on which all of this took longer than the lease.
+        context.record.add("fault", name="within the lease")
+        context.check("lease kept", verdicts == ["accepted"] * 8, f"settling within the lease's time: {verdicts}")
     wait_drained(client, 120)
     other.stopping.set()
     other.join()

@@ -56,7 +56,11 @@ def send(context, server, name, size, together):
                             form=rng.choice(("body", "body_text")), retry="none"))
             total += length
         together.wait()
-        for event in enqueue(client, context.record, jobs, form, framing, rng=rng):
+        events = enqueue(client, context.record, jobs, form, framing, rng=rng)
+        while events[0]["status"] in (429, 503):  # Too much at once: nothing was done.
+            threading.Event().wait(0.5)
+            events = enqueue(client, context.record, jobs, form, framing, rng=rng)
+        for event in events:
             if event["verdict"] != "acked":
                 context.check("accepted", False, f"{event['label']} of {name} got {event['status']} {event['code']}")
                 break

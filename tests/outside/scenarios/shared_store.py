@@ -32,6 +32,7 @@ def run(context):
         programs.kill()
         programs.start()
         worker.stopping.wait(rng.uniform(0.2, 1))
+    wait_until(lambda: sum(e["verdict"] == "acked" for e in context.record.of("enqueue")) >= 110, 120, "enough load", every=0.2)
     producer.stopping.set()
     producer.join()
     worker.drain.set()
