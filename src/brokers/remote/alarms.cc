@@ -37,9 +37,11 @@ void Alarms::run() {
     } else if (!stopping_ && waiting_.begin()->first > Clock::now()) {
       changed_.wait_until(lock, waiting_.begin()->first);
     } else {
-      const auto next = waiting_.extract(waiting_.begin());
+      std::function<void()> action = std::move(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
       lock.unlock();
-      next.mapped()();
+      action();
+      action = nullptr;  // What it holds may need the lock to end.
       lock.lock();
     }
   }

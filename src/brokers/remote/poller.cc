@@ -131,9 +131,11 @@ void Poller::take(std::int64_t sent_ms, Result<std::string> answer) {
 }
 
 void Poller::take_failure(const Error& error) {
-  // What may pass is tried again; the rest would be refused for ever.
-  const bool refused = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kInvalidArgument ||
-                       error.code == ErrorCode::kUnsupported;
+  // What may pass is tried again; the rest would be refused for ever. When there is nobody to tell, people may yet mend
+  // it.
+  const bool for_good = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kInvalidArgument ||
+                        error.code == ErrorCode::kUnsupported;
+  const bool refused = for_good && options_.on_failed;
   Milliseconds wait{0};
   const std::lock_guard delivering(delivering_);
   {
@@ -147,7 +149,7 @@ void Poller::take_failure(const Error& error) {
   }
   if (refused) {
     const std::string text = owner_.caller->settings().place() + " gives no jobs to this worker: " + error.message;
-    if (options_.on_failed) options_.on_failed({error.code, text});
+    options_.on_failed({error.code, text});
     return;
   }
   owner_.caller->alarms().after(wait, [weak = weak_from_this()] {

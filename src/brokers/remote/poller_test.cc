@@ -138,6 +138,21 @@ TEST(Poller, ATokenThatIsRevokedLaterEndsItToo) {
   poller->end();
 }
 
+TEST(Poller, ARefusalThatNobodyIsToldIsTriedAgain) {
+  std::atomic<int> polls = 0;
+  TestServer server([&](const std::string& request) {
+    if (!is_poll(request)) return ok("{}");
+    return ++polls < 3 ? refusal("unauthorized") : one_lease();
+  });
+  std::promise<void> arrived;
+  const OpenCaller caller(server);
+  const auto poller = std::make_shared<Poller>(
+      "p", SubscribeOptions{.credit = 1}, [&](const std::vector<Lease>&) { arrived.set_value(); }, caller.owner());
+  poller->start();
+  arrived.get_future().wait();
+  poller->end();
+}
+
 TEST(Poller, AServerThatIsAwayIsNoRefusal) {
   std::atomic<int> polls = 0;
   TestServer server([&](const std::string& request) {

@@ -102,6 +102,73 @@ TEST(RemoteBroker, DoesNotRepeatAJobWhereTheBrokerCannotTellThatItIsTheSame) {
   EXPECT_EQ(posts, 1);
 }
 
+std::string refusal(ErrorCode code) {
+  const wire::Problem problem = wire::problem_of(Error{code, "no"});
+  return TestServer::answer(wire::problem_json(problem), std::to_string(problem.status) + " No",
+                            "Content-Type: application/problem+json\r\n");
+}
+
+// As in front of RabbitMQ: the same id enqueued twice is two jobs.
+TestServer::Script without_idempotent_ids(TestServer::Script script) {
+  return [script = std::move(script)](const std::string& request) {
+    if (request.starts_with("GET /v1/capabilities ")) return ok(wire::capabilities_json({.idempotent_ids = false}));
+    return script(request);
+  };
+}
+
+TEST(RemoteBroker, OfABatchOnlyWhatWasNotConfirmedIsUnconfirmedAndNothingIsSentAgain) {
+  std::atomic<int> posts = 0;
+  TestServer server(without_idempotent_ids([&](const std::string& request) {
+    posts += 1;
+    wire::Batch batch;
+    const std::string body = body_of(request);
+    EXPECT_FALSE(wire::read_batch(body, Time(), batch));
+    std::vector<wire::BatchResult> results;
+    for (const wire::BatchItem& item : batch.items) results.push_back({Enqueued{item.job.id, false}, std::nullopt});
+    results.at(1).problem = wire::problem_of(Error{ErrorCode::kUnconfirmed, "the confirm was lost"});
+    return ok(wire::batch_results_json(batch, results));
+  }));
+  const auto broker = open(server);
+  auto results = wait<std::vector<Result<Enqueued>>>([&](auto done) {
+    broker->enqueue({job("a"), job("b"), job("c")}, std::move(done));
+  });
+  ASSERT_TRUE(results);
+  EXPECT_TRUE(results->at(0));
+  EXPECT_EQ(results->at(1).error().code, ErrorCode::kUnconfirmed);
+  EXPECT_TRUE(results->at(2));
+  EXPECT_EQ(posts, 1);
+}
+
+TEST(RemoteBroker, WhatWasCertainlyNotDoneIsSentAgainAlsoWhereTwiceWouldDoHarm) {
+  std::atomic<int> posts = 0;
+  TestServer server(without_idempotent_ids([&](const std::string& request) {
+    if (++posts % 2 == 1) return refusal(ErrorCode::kUnavailable);
+    return request.find("/purge ") != std::string::npos ? ok(R"({"removed":3})") : accept_all(request);
+  }));
+  const auto broker = open(server);
+  EXPECT_TRUE(enqueue_one(*broker, job()));
+  const auto removed = wait<std::uint64_t>([&](auto done) { broker->purge("default", std::move(done)); });
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(*removed, 3u);
+  EXPECT_EQ(posts, 4);
+}
+
+TEST(RemoteBroker, WhatMayHaveBeenDoneIsNotSentAgainWhereTwiceWouldDoHarm) {
+  std::atomic<int> posts = 0;
+  TestServer server(with_capabilities([&](const std::string&) {
+    posts += 1;
+    return refusal(ErrorCode::kUnconfirmed);
+  }));
+  const auto broker = open(server);
+  const auto cancelled = wait<std::vector<Status>>([&](auto done) { broker->cancel({JobId()}, {}, std::move(done)); });
+  EXPECT_EQ(cancelled.error().code, ErrorCode::kUnconfirmed);
+  const auto replayed = wait<std::vector<Status>>([&](auto done) { broker->replay({JobId()}, {}, std::move(done)); });
+  EXPECT_EQ(replayed.error().code, ErrorCode::kUnconfirmed);
+  const auto removed = wait<std::uint64_t>([&](auto done) { broker->purge("default", std::move(done)); });
+  EXPECT_EQ(removed.error().code, ErrorCode::kUnconfirmed);
+  EXPECT_EQ(posts, 3);
+}
+
 TEST(RemoteBroker, AnswersWithinItsPatienceWhenTheServerIsAway) {
   std::shared_ptr<RemoteBroker> broker;
   {
