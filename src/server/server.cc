@@ -9,6 +9,7 @@
 #include "metrics/metered_broker.h"
 #include "metrics/metrics.h"
 #include "server/api/api.h"
+#include "server/audit_trail.h"
 #include "server/auth/gate.h"
 #include "server/auth/token_file.h"
 #include "server/callbacks/callback_check.h"
@@ -69,6 +70,7 @@ struct Server::Parts {
   // Without a share in it: completions of the broker keep this, and a broker must not be destroyed by one of them. It
   // completes everything before it goes.
   std::shared_ptr<Inspector> lent_inspector() const { return {std::shared_ptr<void>(), opened.inspector.get()}; }
+  void log_refused(const Refusal& refusal) const;
 
   const ServerOptions options;
   const Log log;
@@ -85,7 +87,8 @@ Status Server::Parts::open_gate() {
   const std::string file = options.token_file.empty() ? token_file_of(options.url).value_or("") : options.token_file;
   auto opened_gate = Gate::open({.token_file = file,
                                  .local_without_token = options.local_without_token,
-                                 .on_reload = [this](std::string_view text) { log.info(text); }});
+                                 .on_reload = [this](std::string_view text) { log.info(text); },
+                                 .on_refused = [this](const Refusal& refusal) { log_refused(refusal); }});
   if (!opened_gate) return opened_gate.error();
   gate = std::move(*opened_gate);
   return {};
@@ -128,7 +131,7 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
       .find_callback_problem = [&rules](const Job& job) { return find_callback_problem(rules, job); },
       .version = options.version});
 
-  Routes routes = api->routes(callbacks->routes());
+  Routes routes = with_audit_trail(api->routes(callbacks->routes()), log);
   append(routes, health->routes());
   auto started = HttpServer::start(
       {.listen = std::move(addresses),
@@ -138,6 +141,7 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
        .service = {.routes = std::move(routes),
                    .admit = admit_by(*gate),
                    .hosts = options.hosts,
+                   .asks_for_user = options.local_without_token,
                    .limits = options.limits,
                    .on_served = [this](const Served& served) { log_served(served); },
                    .on_problem = [this](std::string_view text) { log.warning(text); }}});
@@ -155,6 +159,15 @@ void Server::Parts::log_served(const Served& served) const {
              {"status", served.status},
              {"peer", served.peer},
              {"duration", std::chrono::duration_cast<milliseconds>(served.duration)}});
+}
+
+void Server::Parts::log_refused(const Refusal& refusal) const {
+  log.warning("refused", {{"why", refusal.why},
+                          {"caller", refusal.caller},
+                          {"peer", refusal.peer},
+                          {"method", to_string(refusal.method)},
+                          {"path", refusal.path.substr(0, 200)},
+                          {"not_logged_before", refusal.unlogged}});
 }
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -180,6 +193,12 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   if (const Status hidden = check_exposure(*addresses, *parts.gate); !hidden) return hidden.error();
   if (const Status opened = parts.open_http(std::move(*addresses)); !opened) return opened.error();
   for (const std::string& url : server->urls()) parts.log.info("listening", {{"url", url}});
+  for (const ListenAddress& address : server->addresses()) {
+    if (address.is_local() || !parts.options.tls.certificate.empty()) continue;
+    parts.log.warning("tokens and jobs cross the network in the clear: give a certificate and its key, or listen on "
+                      "127.0.0.1 behind something that speaks TLS",
+                      {{"address", to_string(address)}});
+  }
   if (!parts.gate->has_tokens() && !parts.options.local_without_token) {
     parts.log.warning("nobody can get in yet: make a token with `bide token create`, or start with --local-without-token");
   }

@@ -47,7 +47,7 @@ void events(const State& state, const Request& request, Reply reply) {
   }
   Response head{
       .status = 200, .content_type = "text/event-stream", .body = {}, .fields = {{"Cache-Control", "no-store"}}};
-  state->events->listen(reply.stream(std::move(head)), std::move(queue));
+  state->events->listen(reply.stream(std::move(head)), std::move(queue), request.field("last-event-id"));
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #include "server/api/event_hub.h"
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <unordered_set>
 #include <utility>
 
+#include "platform/fatal.h"
 #include "wire/info_json.h"
 #include "wire/json_writer.h"
 
@@ -12,65 +16,117 @@ namespace {
 
 constexpr std::chrono::seconds kBeat{1};
 constexpr std::chrono::seconds kSilence{15};  // Then a comment, so that a dead connection is noticed.
+constexpr std::chrono::seconds kLinger{30};   // So long a listener may be away and miss nothing.
 
-std::string event_text(std::string_view type, std::string_view data) {
-  return "event: " + std::string(type) + "\ndata: " + std::string(data) + "\n\n";
+std::string event_text(std::string_view type, std::string_view data, std::string_view id = {}) {
+  std::string text = "event: " + std::string(type) + "\n";
+  if (!id.empty()) text += "id: " + std::string(id) + "\n";
+  return text + "data: " + std::string(data) + "\n\n";
 }
 
-std::string job_event_text(const JobEvent& event) {
+std::string job_json(const JobEvent& event) {
   std::string data;
   wire::JsonWriter out(data);
   out.begin_object().field("id", event.id).field("kind", event.kind).field("queue", event.queue);
   data += event.more;
   out.end_object();
-  return event_text(event.type, data);
+  return data;
 }
 
-std::string counts_of(const std::vector<QueueInfo>& queues, const std::string& only) {
-  if (only.empty()) return wire::queues_json(queues);
-  std::vector<QueueInfo> chosen;
-  for (const QueueInfo& queue : queues) {
-    if (queue.name == only) chosen.push_back(queue);
-  }
-  return wire::queues_json(chosen);
+std::string queue_json(const QueueInfo& queue) {
+  std::string text;
+  wire::JsonWriter out(text);
+  write(out, queue);
+  return text;
+}
+
+std::string removed_json(const std::string& name) {
+  std::string text;
+  wire::JsonWriter(text).begin_object().field("name", name).field("removed", true).end_object();
+  return text;
+}
+
+std::string this_run() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  char text[24];
+  const auto end = std::to_chars(text, text + sizeof text, std::chrono::floor<std::chrono::microseconds>(now).count(), 36);
+  return std::string(text, end.ptr);
 }
 
 }  // namespace
 
-EventHub::EventHub(Inspector* inspector, std::function<void()> poke) : inspector_(inspector), poke_(std::move(poke)) {}
+EventHub::EventHub(Inspector* inspector, std::function<void()> poke)
+    : inspector_(inspector), poke_(std::move(poke)), run_(this_run()) {}
 
 bool EventHub::has_room() const {
   std::lock_guard lock(mutex_);
   return !stopped_ && listeners_.size() < kMostListeners;
 }
 
-void EventHub::listen(std::shared_ptr<Stream> stream, std::string queue) {
-  if (!stream || !stream->write(": bide events\n\n")) return;
+std::string EventHub::id_text(std::uint64_t number) const { return run_ + "-" + std::to_string(number); }
+
+std::optional<std::uint64_t> EventHub::number_in(std::string_view id) const {
+  if (!id.starts_with(run_ + "-")) return std::nullopt;
+  id.remove_prefix(run_.size() + 1);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+  if (error != std::errc() || end != id.data() + id.size() || number > last_event_) return std::nullopt;
+  if (last_event_ - number > past_.size()) return std::nullopt;
+  return number;
+}
+
+void EventHub::listen(std::shared_ptr<Stream> stream, std::string queue, std::string_view last_id) {
+  if (!stream) return;
   {
     std::lock_guard lock(mutex_);
     if (stopped_) return;
+    std::string text = ": bide events\n";
+    if (last_id.empty()) {
+      text += "id: " + id_text(last_event_) + "\n\n";
+    } else if (const auto number = number_in(last_id)) {
+      text += "\n";
+      for (std::size_t i = past_.size() - (last_event_ - *number); i < past_.size(); ++i) {
+        if (queue.empty() || past_[i].queue.empty() || past_[i].queue == queue) text += past_[i].text;
+      }
+    } else {
+      text += "\n" + event_text("reset", "{}", id_text(last_event_));
+    }
+    if (!stream->write(std::move(text))) return;
     listeners_.push_back(
         {.stream = std::move(stream), .queue = std::move(queue), .last_heard = std::chrono::steady_clock::now()});
-    listeners_count_ = listeners_.size();
+    active_ = true;
     next_ = Moment::min();
   }
   poke_();
 }
 
 void EventHub::drop_ended() {
-  std::erase_if(listeners_, [](const Listener& each) { return each.stream == nullptr; });
-  listeners_count_ = listeners_.size();
+  const std::size_t ended = std::erase_if(listeners_, [](const Listener& each) { return each.stream == nullptr; });
+  if (ended > 0 && listeners_.empty()) linger_until_ = std::chrono::steady_clock::now() + kLinger;
+}
+
+void EventHub::remember(std::string queue, std::string text) {
+  past_bytes_ += text.size();
+  past_.push_back({++last_event_, std::move(queue), std::move(text)});
+  while (past_bytes_ > kReplayBytes) {
+    past_bytes_ -= past_.front().text.size();
+    past_.pop_front();
+  }
+  platform::require(past_.empty() || past_.back().number == last_event_, "the newest event can be told again");
 }
 
 void EventHub::publish(const std::vector<JobEvent>& events) {
   std::lock_guard lock(mutex_);
-  if (listeners_.empty()) return;
+  if (!active_ || stopped_) return;
   const std::uint64_t room = kMostEventsASecond - std::min(told_, kMostEventsASecond);
   const std::size_t count = std::min<std::uint64_t>(room, events.size());
   told_ += count;
   skipped_ += events.size() - count;
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < count; ++i) texts.push_back(job_event_text(events[i]));
+  for (std::size_t i = 0; i < count; ++i) {
+    texts.push_back(event_text(events[i].type, job_json(events[i]), id_text(last_event_ + 1)));
+    remember(events[i].queue, texts.back());
+  }
   for (Listener& listener : listeners_) {
     std::string text;
     for (std::size_t i = 0; i < count; ++i) {
@@ -86,16 +142,59 @@ void EventHub::publish(const std::vector<JobEvent>& events) {
 void EventHub::counted(const std::vector<QueueInfo>& queues) {
   std::lock_guard lock(mutex_);
   counting_ = false;
-  std::string counts = wire::queues_json(queues);
-  const bool changed = counts != last_counts_;
-  for (Listener& listener : listeners_) {
-    if (!changed && listener.greeted) continue;
-    listener.greeted = true;
-    listener.last_heard = std::chrono::steady_clock::now();
-    if (!listener.stream->write(event_text("queues", counts_of(queues, listener.queue)))) listener.stream = nullptr;
+  if (listeners_.empty()) return;
+  const auto change = [this](const std::string& name, std::string json, bool removed) {
+    Counted& known = queues_[name];
+    changes_.erase(known.change);
+    known = {++last_change_, std::move(json), removed};
+    changes_.emplace(known.change, name);
+  };
+  std::unordered_set<std::string_view> there;
+  for (const QueueInfo& queue : queues) {
+    there.insert(queue.name);
+    std::string json = queue_json(queue);
+    const auto known = queues_.find(queue.name);
+    if (known == queues_.end() || known->second.json != json) change(queue.name, std::move(json), false);
   }
-  last_counts_ = std::move(counts);
+  std::vector<std::string> gone;
+  for (const auto& [name, known] : queues_) {
+    if (!known.removed && !there.contains(name)) gone.push_back(name);
+  }
+  for (const std::string& name : gone) change(name, removed_json(name), true);
+  for (Listener& listener : listeners_) tell_queues(listener);
   drop_ended();
+  // Those that are gone are remembered until everybody knows.
+  std::uint64_t known_to_all = last_change_;
+  for (const Listener& listener : listeners_) known_to_all = std::min(known_to_all, listener.told);
+  for (auto at = changes_.begin(); at != changes_.end() && at->first <= known_to_all;) {
+    const auto known = queues_.find(at->second);
+    if (!known->second.removed) {
+      ++at;
+      continue;
+    }
+    queues_.erase(known);
+    at = changes_.erase(at);
+  }
+  platform::require(changes_.size() == queues_.size(), "every queue that was counted has its last change");
+}
+
+// What changed since it was told last, the longest ago first, as much as fits into a second. A queue that changes
+// meanwhile goes to the end, so each is told in turn.
+void EventHub::tell_queues(Listener& listener) {
+  std::string list;
+  const bool is_first = listener.told == 0;
+  auto at = changes_.upper_bound(listener.told);
+  for (; at != changes_.end() && list.size() < kQueuesBytes; ++at) {
+    listener.told = at->first;
+    if (!listener.queue.empty() && at->second != listener.queue) continue;
+    const Counted& queue = queues_.at(at->second);
+    if (is_first && queue.removed) continue;
+    list += (list.empty() ? "" : ",") + queue.json;
+  }
+  if (list.empty() && !is_first) return;
+  if (listener.told == 0) listener.told = 1;  // There are none, and that is told too.
+  listener.last_heard = std::chrono::steady_clock::now();
+  if (!listener.stream->write(event_text("queues", "{\"queues\":[" + list + "]}"))) listener.stream = nullptr;
 }
 
 std::optional<Moment> EventHub::tick(Moment now) {
@@ -103,12 +202,27 @@ std::optional<Moment> EventHub::tick(Moment now) {
   std::optional<Moment> next;
   {
     std::lock_guard lock(mutex_);
-    if (listeners_.empty()) {
+    if (!active_) {
+      next_ = Moment::max();
+      return std::nullopt;
+    }
+    if (listeners_.empty() && now >= linger_until_) {
+      // From now on events are not made: whoever comes back after that must not think that there were none.
+      active_ = false;
+      ++last_event_;
+      past_.clear();
+      past_bytes_ = 0;
+      queues_.clear();
+      changes_.clear();
       next_ = Moment::max();
       return std::nullopt;
     }
     if (now < next_) return next_;
-    const std::string skipped = skipped_ == 0 ? "" : event_text("skipped", wire::count_json("count", skipped_));
+    std::string skipped;
+    if (skipped_ != 0) {
+      skipped = event_text("skipped", wire::count_json("count", skipped_), id_text(last_event_ + 1));
+      remember("", skipped);
+    }
     told_ = skipped_ = 0;
     for (Listener& listener : listeners_) {
       std::string text = skipped;
@@ -118,7 +232,7 @@ std::optional<Moment> EventHub::tick(Moment now) {
       if (!listener.stream->write(std::move(text))) listener.stream = nullptr;
     }
     drop_ended();
-    count = inspector_ != nullptr && !std::exchange(counting_, true);
+    count = inspector_ != nullptr && !listeners_.empty() && !std::exchange(counting_, true);
     next_ = now + kBeat;
     next = next_;
   }
@@ -139,7 +253,7 @@ void EventHub::stop() {
   std::lock_guard lock(mutex_);
   stopped_ = true;
   ended.swap(listeners_);
-  listeners_count_ = 0;
+  active_ = false;
 }
 
 }  // namespace bide::server

@@ -236,13 +236,26 @@ TEST_F(JobRoutes, EventsTellWhatHappens) {
   listener->wait_for_text("event: queues\n");
   const std::string id = enqueue(R"({"kind":"a","queue":"q"})");
   enqueue(R"({"kind":"unheard","queue":"other"})");
-  listener->wait_for_text("event: job.enqueued\ndata: {\"id\":\"" + id + "\",\"kind\":\"a\",\"queue\":\"q\"}\n\n");
+  listener->wait_for_text("\ndata: {\"id\":\"" + id + "\",\"kind\":\"a\",\"queue\":\"q\"}\n\n");
   const std::string lease = lease_one(R"({"queue":"q","wait":"5s"})");
   listener->wait_for_text("event: job.leased\n");
   post("/v1/leases/settle", settlement(lease, R"("outcome":"done")"));
   const std::string heard = listener->wait_for_text("\"outcome\":\"done\"}");
   EXPECT_EQ(heard.find("unheard"), std::string::npos);
+  EXPECT_NE(heard.find("event: job.enqueued\nid: "), std::string::npos);
   listener->leave();
+  // Who comes back with the id of an event hears what came after it; with one that nobody knows, that something is lost.
+  const std::size_t at = heard.find("event: job.enqueued\nid: ") + 24;
+  const std::string last = heard.substr(at, heard.find('\n', at) - at);
+  const auto again = start(Method::kGet, "/v1/events?queue=q", "", {{"last-event-id", last}});
+  const std::string missed = again->wait_for_text("\"outcome\":\"done\"}");
+  EXPECT_EQ(missed.find("job.enqueued"), std::string::npos);
+  EXPECT_NE(missed.find("job.leased"), std::string::npos);
+  EXPECT_EQ(missed.find("event: reset"), std::string::npos);
+  again->leave();
+  const auto stranger = start(Method::kGet, "/v1/events", "", {{"last-event-id", "elsewhere-7"}});
+  stranger->wait_for_text("event: reset\nid: ");
+  stranger->leave();
 }
 
 }  // namespace

@@ -40,8 +40,23 @@ std::optional<std::string_view> shown_secret(const Request& request) {
 }
 
 bool came_by_proxy(const Request& request) {
-  return request.fields.contains("forwarded") || request.fields.contains("x-forwarded-for") ||
-         request.fields.contains("via");
+  return std::any_of(request.fields.begin(), request.fields.end(), [](const auto& field) {
+    const std::string& name = field.first;
+    return name == "forwarded" || name == "via" || name == "x-real-ip" || name.starts_with("x-forwarded-") ||
+           name.ends_with("-client-ip") || name.ends_with("-connecting-ip");
+  });
+}
+
+// The name under which we were asked is one that only this machine has. HTTP/1.0 knows no such names.
+bool is_asked_locally(const Request& request) {
+  if (request.peer == "unix") return true;
+  std::string_view host = request.field("host");
+  if (host.starts_with('[')) {
+    host = host.substr(1, host.find(']') == std::string_view::npos ? 0 : host.find(']') - 1);
+  } else {
+    host = host.substr(0, host.find(':'));
+  }
+  return host == "localhost" || host.ends_with(".localhost") || is_local(host);
 }
 
 }  // namespace
@@ -71,18 +86,27 @@ class Gate::State {
     if (token != nullptr && token->is_good_at(wall(now))) {
       const Identity caller = {.name = token->name, .scopes = token->scopes};
       if (caller.may(wanted)) return caller;
+      tell_refused(request, "lacks the scope " + std::string(to_string(wanted)), token->name, now);
       return wire::make_problem("forbidden", "this token lacks the scope " + std::string(to_string(wanted)) +
                                                  "; it has " + scopes_text(token->scopes));
     }
-    if (!shown && options_.local_without_token && is_local(request.peer) && !came_by_proxy(request)) {
+    const bool is_here = !shown && options_.local_without_token && is_local(request.peer);
+    if (is_here && request.peer_is_our_user && is_asked_locally(request) && !came_by_proxy(request)) {
       return Identity{.name = std::string(kLocal), .scopes = kAllScopes};
     }
     if (wanted == Scope::kNone) return Identity{};
+    tell_refused(request, !shown ? "no token" : token == nullptr ? "an unknown token" : "an expired token",
+                 token == nullptr ? "" : token->name, now);
     const Milliseconds wait = failures_.fail(address_group(request.peer), now.elapsed_us);
     if (wait.count() > 0) {
       wire::Problem problem = wire::make_problem("rate_limited", "too many requests without a valid token");
       problem.retry_after = wait;
       return problem;
+    }
+    if (is_here) {
+      return wire::make_problem("unauthorized",
+                                "without a token only processes of the server's own user are let in, under an address "
+                                "of this machine, and nobody for whom a proxy speaks; bide token create makes one");
     }
     return wire::make_problem("unauthorized",
                               "a valid token is needed, as Authorization: Bearer TOKEN; bide token create makes one");
@@ -131,6 +155,30 @@ class Gate::State {
     return {};
   }
 
+  // Strangers must not be able to fill the log.
+  void tell_refused(const Request& request, std::string_view why, std::string_view name, const platform::Instant& now) {
+    if (!options_.on_refused) return;
+    std::uint64_t unlogged = 0;
+    {
+      std::lock_guard lock(refusals_);
+      const std::int64_t second = now.elapsed_us / 1'000'000;
+      if (second != refusal_second_) told_refusals_ = 0;
+      refusal_second_ = second;
+      if (told_refusals_ >= options_.refusals_a_second) {
+        ++unlogged_refusals_;
+        return;
+      }
+      ++told_refusals_;
+      unlogged = std::exchange(unlogged_refusals_, 0);
+    }
+    options_.on_refused({.peer = request.peer,
+                         .method = request.method,
+                         .path = request.path,
+                         .why = why,
+                         .caller = name,
+                         .unlogged = unlogged});
+  }
+
   void tell(const std::string& text) const {
     if (options_.on_reload) options_.on_reload(text);
   }
@@ -139,6 +187,11 @@ class Gate::State {
   platform::Clock& clock_;
   FailureLimit failures_;
   std::atomic<std::int64_t> look_at_us_ = 0;
+
+  std::mutex refusals_;  // Guards these:
+  std::int64_t refusal_second_ = -1;
+  int told_refusals_ = 0;
+  std::uint64_t unlogged_refusals_ = 0;
 
   std::mutex reload_;  // Guards stamp_; held while the file is read.
   FileStamp stamp_;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,10 +28,22 @@
 
 namespace bide::server {
 
+// Somebody was not let in. For the log: it says more than the answer does.
+struct Refusal {
+  std::string_view peer = {};
+  Method method = Method::kGet;
+  std::string_view path = {};
+  std::string_view why = {};     // "no token", "an unknown token", "an expired token", "lacks the scope admin".
+  std::string_view caller = {};  // The name of the token, where it has one.
+  std::uint64_t unlogged = 0;    // Refusals since the last that was told: of many, only some are.
+};
+
 struct GateOptions {
   std::string token_file = {};  // Empty: there are no tokens. Need not be there yet.
-  // Callers of this machine (loopback, or the Unix socket) that show no token may do everything. Not those for whom a
-  // proxy speaks: with one in front, everybody would be of this machine.
+  // Callers of this machine (loopback, or the Unix socket) that show no token may do everything. A proxy is a caller of
+  // this machine as well, and the whole world is behind it; a bare one changes nothing by which it could be told from
+  // anybody else. So only processes of our own user are let in, under a name of this machine, and without a field by
+  // which a proxy speaks for somebody.
   bool local_without_token = false;
 
   int failures = 10;                      // An address may fail so often at once ...
@@ -39,6 +52,8 @@ struct GateOptions {
 
   // Told in one line when the token file was read again, or cannot be.
   std::function<void(std::string_view)> on_reload = {};
+  std::function<void(const Refusal&)> on_refused = {};  // At most `refusals_a_second`.
+  int refusals_a_second = 10;
   platform::Clock* clock = nullptr;  // Null: the real one.
 };
 

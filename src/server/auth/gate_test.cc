@@ -50,6 +50,8 @@ class GateTest : public testing::Test {
   static Request from(const std::string& peer, const std::string& authorization = {}) {
     Request request;
     request.peer = peer;
+    request.peer_is_our_user = peer != "10.0.0.1";
+    request.fields["host"] = "127.0.0.1:7070";
     if (!authorization.empty()) request.fields["authorization"] = authorization;
     return request;
   }
@@ -133,11 +135,72 @@ TEST_F(GateTest, LetsThisMachineInWithoutATokenOnlyWhenAskedTo) {
   }
   EXPECT_EQ(status_of(gate->admit(from("10.0.0.1"), Scope::kRead)), 401);
   EXPECT_EQ(status_of(gate->admit(from("127.0.0.1", "Bearer wrong"), Scope::kRead)), 401);
-  for (const char* field : {"forwarded", "x-forwarded-for", "via"}) {
+  for (const char* field :
+       {"forwarded", "x-forwarded-for", "x-forwarded-host", "via", "x-real-ip", "true-client-ip", "cf-connecting-ip"}) {
     Request request = from("127.0.0.1");
     request.fields[field] = "for=10.0.0.1";
     EXPECT_EQ(status_of(gate->admit(request, Scope::kRead)), 401) << field;
   }
+}
+
+// What nginx sends for a bare `proxy_pass http://127.0.0.1:7070`: nothing in it tells it from a caller of this machine,
+// but that its workers are of another user.
+TEST_F(GateTest, ABareProxyOfAnotherUserIsNotThisMachine) {
+  const auto gate = open({.local_without_token = true});
+  for (const char* peer : {"127.0.0.1", "unix"}) {
+    Request request = from(peer);
+    request.peer_is_our_user = false;
+    request.fields["connection"] = "close";
+    request.fields["user-agent"] = "curl/8.0";
+    const Admission admitted = gate->admit(request, Scope::kRead);
+    ASSERT_EQ(status_of(admitted), 401) << peer;
+    EXPECT_NE(std::get<wire::Problem>(admitted).detail.find("own user"), std::string::npos);
+  }
+}
+
+TEST_F(GateTest, ThisMachineIsAskedUnderItsOwnNames) {
+  const auto gate = open({.local_without_token = true});
+  const auto asked = [&](const std::string& host) {
+    Request request = from("127.0.0.1");
+    request.fields["host"] = host;
+    return status_of(gate->admit(request, Scope::kRead));
+  };
+  for (const char* host : {"localhost", "localhost:7070", "127.0.0.1", "127.0.0.9:1", "[::1]:7070", "a.localhost"}) {
+    EXPECT_EQ(asked(host), 200) << host;
+  }
+  for (const char* host : {"", "jobs.example.org", "10.0.0.1:7070", "[::2]", "[", "unix", "localhost.example.org"}) {
+    EXPECT_EQ(asked(host), 401) << host;
+  }
+}
+
+TEST_F(GateTest, TellsWhoWasRefusedButNotMoreThanSoOften) {
+  std::vector<std::string> refused;
+  std::uint64_t unlogged = 0;
+  const std::string good = make("deploy", "read");
+  const std::string old = make("old", "read", wall() - 1s);
+  const auto gate = open({.on_refused = [&](const Refusal& refusal) {
+                            refused.push_back(std::string(refusal.why) + "/" + std::string(refusal.caller) + "/" +
+                                              std::string(refusal.peer) + "/" + std::string(refusal.path));
+                            unlogged += refusal.unlogged;
+                          },
+                          .refusals_a_second = 4});
+  const auto ask = [&](const std::string& authorization) {
+    Request request = from("10.0.0.1", authorization);
+    request.path = "/v1/jobs";
+    (void)gate->admit(request, Scope::kWrite);
+  };
+  ask("Bearer " + good);
+  ask("Bearer " + old);
+  ask("Bearer wrong");
+  ask("");
+  for (int i = 0; i < 5; ++i) ask("");
+  EXPECT_EQ(refused, (std::vector<std::string>{"lacks the scope write/deploy/10.0.0.1//v1/jobs",
+                                               "an expired token/old/10.0.0.1//v1/jobs",
+                                               "an unknown token//10.0.0.1//v1/jobs", "no token//10.0.0.1//v1/jobs"}));
+  clock.advance(1s);
+  ask("");
+  EXPECT_EQ(refused.size(), 5u);
+  EXPECT_EQ(unlogged, 5u);
 }
 
 TEST_F(GateTest, AsksNobodyForATokenWhereNoneIsWanted) {

@@ -26,6 +26,7 @@ struct Request {
   std::map<std::string, std::string> fields = {};   // Names in lower case.
   std::string body = {};                            // Without its content coding.
   std::string peer = {};                            // An address, or "unix".
+  bool peer_is_our_user = false;                    // It is a process of this machine and of the server's own user.
   Identity caller = {};
 
   std::string_view field(std::string_view lower_case_name) const;  // Empty when it is not there.

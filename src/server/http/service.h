@@ -37,6 +37,7 @@ struct ServiceOptions {
   Routes routes = {};
   Admit admit = {};                      // Null: everybody may do everything.
   std::vector<std::string> hosts = {};   // See BrowserGuard.
+  bool asks_for_user = false;            // Request::peer_is_our_user is looked up.
   HttpLimits limits = {};
   std::function<void(const Served&)> on_served = {};
   std::function<void(std::string_view)> on_problem = {};  // One line, for the log.
@@ -48,6 +49,7 @@ class Service {
       : router(std::move(options.routes)),
         admit(std::move(options.admit)),
         browsers(std::move(options.hosts)),
+        asks_for_user(options.asks_for_user),
         limits(options.limits),
         on_served(std::move(options.on_served)),
         on_problem(std::move(options.on_problem)) {}
@@ -55,6 +57,7 @@ class Service {
   const Router router;
   const Admit admit;
   const BrowserGuard browsers;
+  const bool asks_for_user;
   const HttpLimits limits;
   const std::function<void(const Served&)> on_served;
   const std::function<void(std::string_view)> on_problem;

@@ -1,5 +1,7 @@
 #include "server/http/session.h"
 
+#include <unistd.h>
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <exception>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "core/quote.h"
+#include "platform/peer_user.h"
 #include "server/http/admission.h"
 #include "server/http/content_coding.h"
 #include "server/http/session_current.h"
@@ -228,6 +231,10 @@ bool Session::hold(std::uint64_t bytes) {
 void Session::on_head() {
   Request& request = reader_->request();
   request.peer = peer_;
+  if (service_->asks_for_user && request.field("authorization").empty()) {
+    if (!peer_is_our_user_) peer_is_our_user_ = platform::peer_user(socket_.native_handle()) == ::geteuid();
+    request.peer_is_our_user = *peer_is_our_user_;
+  }
   current_ = std::make_unique<Current>();
   current_->method = request.method;
   current_->is_http_1_0 = reader_->is_http_1_0();

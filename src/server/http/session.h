@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -85,6 +86,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const std::shared_ptr<Service> service_;
   const std::string peer_;
+  std::optional<bool> peer_is_our_user_;  // Once it was asked for.
   Socket socket_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RequestReader> reader_;  // While there are bytes of a request.
