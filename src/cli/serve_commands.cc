@@ -144,8 +144,8 @@ std::vector<Command> serve_commands() {
        .details =
            "Programs in any language enqueue jobs, lease them and settle them over HTTP; /v1/openapi.json describes\n"
            "how, /healthz, /readyz and /metrics are for whoever watches over the server.\n\n"
-           "Callers show a token that `bide token create` made. With --local-without-token those of this machine need\n"
-           "none. An address that others can reach is refused while there are no tokens.\n\n"
+           "Callers show a token that `bide token create` made. With --local-without-token processes of this\n"
+           "user on this machine need none. An address that others can reach is refused while there are no tokens.\n\n"
            "SIGTERM and SIGINT: no new connection, polls are answered empty, what is under way is finished within the\n"
            "grace time, exit status 0. SIGHUP: certificate and key are read again, which also happens by itself when\n"
            "the files change. Flags take the place of what the configuration file says.",
@@ -156,7 +156,7 @@ std::vector<Command> serve_commands() {
                  {"--tls-key", "FILE", "PEM"},
                  {"--host", "NAME", "a name under which browsers reach the server; may be given several times", true},
                  {"--token-file", "FILE", "where the tokens are; default: `tokens` in the data directory"},
-                 {"--local-without-token", "", "callers of this machine need no token"},
+                 {"--local-without-token", "", "processes of this user on this machine need no token"},
                  {"--grace", "DURATION", "to finish after SIGTERM; default: 25s"},
                  {"--verbose", "", "a line for each request"},
                  kUrlFlag,

@@ -69,6 +69,19 @@ std::optional<Time> expiry_of(const Invocation& call) {
   return expires;
 }
 
+std::vector<std::string> queues_of(const Invocation& call) {
+  for (const std::string& queue : call.values("--queue")) {
+    if (!core::is_name(queue)) fail_usage("--queue: " + core::quoted(queue) + " is not a valid name");
+  }
+  return call.values("--queue");
+}
+
+std::string queues_text(const Token& token) {
+  std::string text;
+  for (const std::string& queue : token.queues) text += (text.empty() ? "" : ", ") + queue;
+  return text;
+}
+
 std::string_view state_of(const Token& token) { return token.is_good_at(now()) ? "good" : "expired"; }
 
 JsonObject to_json(const Token& token) {
@@ -83,6 +96,9 @@ JsonObject to_json(const Token& token) {
     json.add("expires", core::format_time(*token.expires));
   else
     json.add_null("expires");
+  JsonArray queues;
+  for (const std::string& queue : token.queues) queues.add(queue);
+  json.add("queues", queues);
   return json.add("state", state_of(token));
 }
 
@@ -98,7 +114,8 @@ int create(const Invocation& call) {
                        .scopes = scopes_of(call),
                        .created = now(),
                        .expires = expiry_of(call),
-                       .digest = server::digest_of(secret)};
+                       .digest = server::digest_of(secret),
+                       .queues = queues_of(call)};
   const auto add = [&](TokenList& tokens) -> Status {
     // An expired token of the same name gives way; a good one must be revoked by intent.
     std::erase_if(tokens, [&](const Token& other) { return other.name == name && !other.is_good_at(now()); });
@@ -119,7 +136,8 @@ int create(const Invocation& call) {
   } else {
     // Alone on stdout, so that it can be caught: TOKEN=$(bide token create ...)
     std::puts(secret.c_str());
-    tell("token " + name + " (" + server::scopes_text(token.scopes) + ") was added to " + file +
+    tell("token " + name + " (" + server::scopes_text(token.scopes) +
+         (token.queues.empty() ? "" : "; only queues " + queues_text(token)) + ") was added to " + file +
          "; it is shown this once and kept as a hash only");
   }
   return kOk;
@@ -137,9 +155,10 @@ int list(const Invocation& call) {
     say("no tokens in " + file_of(call));
     return kOk;
   }
-  Table table({"name", "scopes", "created", "expires", ""});
+  Table table({"name", "scopes", "queues", "created", "expires", ""});
   for (const Token& token : tokens) {
-    table.row({token.name, server::scopes_text(token.scopes), relative_time(token.created, now()),
+    table.row({token.name, server::scopes_text(token.scopes), token.queues.empty() ? "all" : queues_text(token),
+               relative_time(token.created, now()),
                token.expires ? relative_time(*token.expires, now()) : "never",
                token.is_good_at(now()) ? "" : "expired"});
   }
@@ -186,6 +205,7 @@ std::vector<Command> token_commands() {
        .arguments = {{"NAME", "whose it is: shown by `bide token list` and in the log"}},
        .flags = {{"--scope", "SCOPES", "read, write, work or admin, joined by commas; may be given several times",
                   true},
+                 {"--queue", "NAME", "only for this queue; may be given several times; default: all", true},
                  {"--expires", "WHEN", "in so long (90d) or at a time; default: never"},
                  kFileFlag,
                  kUrlFlag,

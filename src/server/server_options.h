@@ -29,7 +29,7 @@ struct ServerOptions {
   std::chrono::milliseconds grace{25'000};  // To finish what is under way after SIGTERM.
 
   std::string token_file = {};              // Empty: `tokens` in the data directory, where the broker has one.
-  bool local_without_token = false;         // Callers of this machine need none.
+  bool local_without_token = false;         // Processes of this machine and of our own user need none.
 
   CallbackOptions callbacks = {};
   LogOptions log = {};

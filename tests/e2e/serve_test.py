@@ -89,6 +89,58 @@ class ServeTest(command.CommandTest):
         status, text = self.ask(port, "POST", "/v1/jobs", {"kind": "k"}, Authorization=f"Bearer {token}")
         self.assertEqual((status, json.loads(text)["code"]), (403, "forbidden"))
 
+    # What nginx sends for a bare `proxy_pass http://127.0.0.1:PORT`, from a process of the given user.
+    def ask_as_proxy(self, port, user):
+        program = (
+            "import os, socket, sys\n"
+            f"if {user} is not None: os.setuid({user})\n"
+            f"s = socket.create_connection(('127.0.0.1', {port}))\n"
+            f"s.sendall(b'GET /v1/queues HTTP/1.0\\r\\nHost: 127.0.0.1:{port}\\r\\nConnection: close\\r\\n\\r\\n')\n"
+            "print(s.makefile('rb').readline().decode().split()[1])\n")
+        return int(subprocess.run(["python3", "-c", program], check=True, capture_output=True).stdout)
+
+    def test_a_bare_proxy_of_another_user_is_not_this_machine(self):
+        process, port = self.serve("--local-without-token")
+        self.assertEqual(self.ask_as_proxy(port, None), 200)
+        if os.geteuid() != 0:
+            self.skipTest("only root can be another user")
+        self.assertEqual(self.ask_as_proxy(port, 65534), 401)
+        for line in process.stderr:
+            said = json.loads(line)
+            if said["message"] == "refused":
+                break
+        self.assertEqual((said["why"], said["peer"], said["path"]), ("no token", "127.0.0.1", "/v1/queues"))
+
+    def test_the_log_tells_who_changed_what(self):
+        process, port = self.serve("--local-without-token")
+        self.ask(port, "POST", "/v1/queues/mail/pause")
+        for line in process.stderr:
+            said = json.loads(line)
+            if said["message"] == "action":
+                break
+        self.assertEqual((said["caller"], said["method"], said["path"], said["status"]),
+                         ("local", "POST", "/v1/queues/mail/pause", 200))
+
+    def test_plain_http_for_others_is_warned_of(self):
+        self.bide("token", "create", "app", "--scope", "read")
+        process = self.start("serve", "--json", "--listen", "0.0.0.0:0")
+        self.addCleanup(self.end, process)
+        for line in process.stderr:
+            said = json.loads(line)
+            if said["level"] == "warning":
+                break
+        self.assertIn("in the clear", said["message"])
+
+    def test_a_token_may_be_for_some_queues_only(self):
+        token = self.bide("token", "create", "app", "--scope", "read,write", "--queue", "images").strip()
+        _, port = self.serve()
+        fields = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self.assertEqual(self.ask(port, "POST", "/v1/jobs", {"kind": "a", "queue": "images"}, **fields)[0], 201)
+        self.assertEqual(self.ask(port, "POST", "/v1/jobs", {"kind": "a", "queue": "mail"}, **fields)[0], 403)
+        self.assertEqual(self.ask(port, "GET", "/metrics", **fields)[0], 403)
+        self.assertEqual([queue["name"] for queue in json.loads(self.ask(port, "GET", "/v1/queues", **fields)[1])["queues"]],
+                         ["images"])
+
     def test_what_others_can_reach_needs_tokens(self):
         self.assert_fails(78, "bide token create", "serve", "--listen", "0.0.0.0:0")
         self.assert_fails(78, "bide token create", "serve", "--listen", "0.0.0.0:0", "--local-without-token")

@@ -27,7 +27,7 @@ class TokenTest(command.CommandTest):
         self.assertEqual((made["name"], made["scopes"], made["expires"], made["state"]), ("one", ["read", "work"], None, "good"))
         self.bide("token", "create", "two", "--scope", "admin")
         self.assertEqual([token["name"] for token in self.bide_json("token", "list")["tokens"]], ["one", "two"])
-        self.assertRegex(self.bide("token", "list"), r"(?m)^one +read,work .* never$")
+        self.assertRegex(self.bide("token", "list"), r"(?m)^one +read,work +all .* never$")
         self.assertEqual(self.bide_json("token", "revoke", "one", "two")["revoked"], ["one", "two"])
         self.assertIn("no tokens", self.bide("token", "list"))
 

@@ -151,7 +151,7 @@ class ApiBench : public testing::Test {
     request.body = std::move(body);
     request.fields = std::move(fields);
     if (!request.body.empty()) request.fields.try_emplace("content-type", "application/json");
-    request.caller = {.name = caller_name_, .scopes = caller_scopes_};
+    request.caller = {.name = caller_name_, .scopes = caller_scopes_, .queues = caller_queues_};
     auto caller = std::make_shared<Caller>();
     const Router::Match match = router_->find(method, request.path);
     EXPECT_NE(match.route, nullptr) << path;
@@ -195,6 +195,7 @@ class ApiBench : public testing::Test {
   support::TemporaryDirectory folder_;
   std::string caller_name_ = "local";
   std::uint8_t caller_scopes_ = 15;
+  std::vector<std::string> caller_queues_;  // Not empty: restricted to them.
   std::unique_ptr<support::EmbeddedStore> store_;
   std::unique_ptr<Api> api_;
   std::unique_ptr<Router> router_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/api/api_state.h"
+#include "server/api/queue_limits.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
 
@@ -38,6 +39,10 @@ void events(const State& state, const Request& request, Reply reply) {
   if (found != request.query.end()) {
     if (auto problem = wire::find_name_problem({.kind = "any", .queue = queue})) return refuse(reply, *problem);
   }
+  if (request.caller.is_restricted()) {
+    if (queue.empty() && request.caller.queues.size() == 1) queue = request.caller.queues.front();
+    if (auto problem = find_queue_problem(request.caller, queue)) return refuse(reply, *problem);
+  }
   if (!state->events->has_room()) {
     wire::Problem problem =
         wire::make_problem("overloaded", "there are too many listeners; at most " +
@@ -53,15 +58,16 @@ void events(const State& state, const Request& request, Reply reply) {
 }  // namespace
 
 void add_broker_routes(const State& state, Routes& routes) {
-  const auto add = [&](std::string_view pattern, Scope scope, std::string_view summary, auto handler) {
+  const auto add = [&](std::string_view pattern, Scope scope, std::string_view summary, auto handler,
+                       bool keeps_to_queues = false) {
     routes.push_back({Method::kGet, pattern, scope, summary, [state, handler](const Request& request, Reply reply) {
                         handler(state, request, std::move(reply));
-                      }});
+                      }, keeps_to_queues});
   };
   add("/v1/audit", Scope::kRead, "Whether every accepted job is accounted for", &audit);
   add("/v1/pressure", Scope::kNone, "Whether the broker wants less", &pressure);
   add("/v1/capabilities", Scope::kNone, "What the broker can do", &capabilities);
-  add("/v1/events", Scope::kRead, "What happens, as server-sent events", &events);
+  add("/v1/events", Scope::kRead, "What happens, as server-sent events", &events, true);
 }
 
 }  // namespace bide::server

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/api/api_state.h"
+#include "server/api/queue_limits.h"
 #include "wire/change_json.h"
 #include "wire/info_json.h"
 
@@ -19,8 +20,8 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
  public:
   using Act = std::function<void(std::vector<JobId>, Completion<std::vector<Status>>)>;
 
-  Sweep(State state, Reply reply, wire::Choice choice, Act act)
-      : state_(std::move(state)), reply_(std::move(reply)), choice_(std::move(choice)), act_(std::move(act)) {
+  Sweep(State state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice, Act act)
+      : state_(std::move(state)), inspector_(std::move(inspector)), reply_(std::move(reply)), choice_(std::move(choice)), act_(std::move(act)) {
     choice_.filter->states = {JobState::kDead};
     choice_.filter->bodies = false;
     // What dies again meanwhile is not for this request: it would go on for ever.
@@ -38,7 +39,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   void next_page() {
     const std::uint64_t left = choice_.limit == 0 ? kPage : choice_.limit - matched_;
     if (left == 0 || gone_) return answer();
-    state_->inspector->list(*choice_.filter, cursor_, std::min<std::size_t>(left, kPage),
+    inspector_->list(*choice_.filter, cursor_, std::min<std::size_t>(left, kPage),
                             [self = shared_from_this()](Result<JobPage> page) {
                               if (!page) return self->stop(page.error());
                               self->take_page(std::move(*page));
@@ -91,6 +92,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   }
 
   const State state_;
+  const std::shared_ptr<Inspector> inspector_;  // As the caller sees it.
   Reply reply_;
   wire::Choice choice_;
   const Act act_;
@@ -102,9 +104,9 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   std::vector<std::pair<JobId, wire::Problem>> problems_;
 };
 
-void act_on(const State& state, Reply reply, wire::Choice choice, Sweep::Act act) {
+void act_on(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice, Sweep::Act act) {
   if (choice.filter) {
-    std::make_shared<Sweep>(state, std::move(reply), std::move(choice), std::move(act))->start();
+    std::make_shared<Sweep>(state, std::move(inspector), std::move(reply), std::move(choice), std::move(act))->start();
     return;
   }
   const std::vector<JobId> ids = choice.ids;
@@ -119,9 +121,10 @@ void replay(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::ReplayRequest wanted;
   if (auto problem = wire::read_replay(request.body, wanted)) return refuse(reply, *problem);
-  act_on(state, std::move(reply), std::move(wanted.choice),
-         [state, options = wanted.options](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-           state->inspector->replay(std::move(ids), options, std::move(done));
+  const auto inspector = inspector_for(state, request.caller);
+  act_on(state, inspector, std::move(reply), std::move(wanted.choice),
+         [inspector, options = wanted.options](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+           inspector->replay(std::move(ids), options, std::move(done));
          });
 }
 
@@ -129,10 +132,11 @@ void remove(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::Choice choice;
   if (auto problem = wire::read_choice(request.body, choice)) return refuse(reply, *problem);
-  act_on(state, std::move(reply), std::move(choice),
-         [state](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+  const auto inspector = inspector_for(state, request.caller);
+  act_on(state, inspector, std::move(reply), std::move(choice),
+         [inspector](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
            // A job that was replayed meanwhile is not to be cancelled by somebody who tidies up.
-           state->inspector->cancel(std::move(ids), {.state = JobState::kDead}, std::move(done));
+           inspector->cancel(std::move(ids), {.state = JobState::kDead}, std::move(done));
          });
 }
 
@@ -140,9 +144,9 @@ void remove(const State& state, const Request& request, Reply reply) {
 
 void add_dead_routes(const State& state, Routes& routes) {
   routes.push_back({Method::kPost, "/v1/dead/replay", Scope::kAdmin, "Put dead jobs back to be run again",
-                    [state](const Request& request, Reply reply) { replay(state, request, std::move(reply)); }});
+                    [state](const Request& request, Reply reply) { replay(state, request, std::move(reply)); }, true});
   routes.push_back({Method::kPost, "/v1/dead/delete", Scope::kAdmin, "Delete dead jobs",
-                    [state](const Request& request, Reply reply) { remove(state, request, std::move(reply)); }});
+                    [state](const Request& request, Reply reply) { remove(state, request, std::move(reply)); }, true});
 }
 
 }  // namespace bide::server

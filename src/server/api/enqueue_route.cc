@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/api/api_state.h"
+#include "server/api/queue_limits.h"
 #include "wire/batch_json.h"
 
 namespace bide::server {
@@ -238,6 +239,7 @@ void enqueue(const State& state, Request request, Reply reply) {
   call->results.resize(batch.items.size());
   std::size_t bad = 0;
   for (wire::BatchItem& item : batch.items) {
+    if (!item.problem) item.problem = find_queue_problem(call->request.caller, item.job);
     if (!item.problem && state->options.find_callback_problem)
       item.problem = state->options.find_callback_problem(item.job);
     bad += item.problem ? 1 : 0;
@@ -268,7 +270,7 @@ void enqueue(const State& state, Request request, Reply reply) {
 
 void add_enqueue_route(const State& state, Routes& routes) {
   routes.push_back({Method::kPost, "/v1/jobs", Scope::kWrite, "Enqueue one job, or many",
-                    [state](Request request, Reply reply) { enqueue(state, std::move(request), std::move(reply)); }});
+                    [state](Request request, Reply reply) { enqueue(state, std::move(request), std::move(reply)); }, true});
 }
 
 }  // namespace bide::server

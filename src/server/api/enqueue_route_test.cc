@@ -339,7 +339,7 @@ TEST_F(EnqueueRoute, WhatTheBrokerRefusesIsToldAsWhatItIs) {
 
 TEST_F(EnqueueRoute, WhatMayHaveBeenWrittenIsToldItemByItem) {
   SlowBroker broken(store_->broker());
-  Api api({.broker = &broken, .inspector = &store_->inspector()});
+  Api api({.broker = std::shared_ptr<Broker>(std::shared_ptr<void>(), &broken), .inspector = &store_->inspector()});
   router_ = std::make_unique<Router>(api.routes());
   broken.refuses = Error{ErrorCode::kUnconfirmed, "the answer was lost"};
   const Response one = post("/v1/jobs", R"({"kind":"a"})");

@@ -5,6 +5,7 @@
 #include "core/quote.h"
 #include "server/api/api_state.h"
 #include "server/api/cursor.h"
+#include "server/api/queue_limits.h"
 #include "wire/change_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
@@ -48,7 +49,7 @@ void list(const State& state, Request request, Reply reply, std::optional<JobSta
     cursor = std::move(*opened);
   }
   const auto shared = share(std::move(reply));
-  state->inspector->list(wanted.filter, std::move(cursor), wanted.limit,
+  inspector_for(state, request.caller)->list(wanted.filter, std::move(cursor), wanted.limit,
                          answer_with<JobPage>(state, shared, [filter = wanted.filter](JobPage& page) {
                            page.next = sealed_cursor(page.next, filter);
                            return wire::job_page_json(page);
@@ -57,9 +58,16 @@ void list(const State& state, Request request, Reply reply, std::optional<JobSta
 
 // Calls `finish` with the job when it is done or dead, or as it is when the time is up.
 template <class Finish>
-void wait_for(const State& state, const JobId& id, Milliseconds wait, const SharedReply& reply, Finish finish) {
+void wait_for(const State& state, const Identity& caller, const JobId& id, Milliseconds wait, const SharedReply& reply,
+              Finish finish) {
   if (wait.count() == 0) {
-    return state->inspector->find(id, [finish](const Result<JobInfo>& info) { finish(info); });
+    return inspector_for(state, caller)->find(id, [finish](const Result<JobInfo>& info) { finish(info); });
+  }
+  if (caller.is_restricted()) {
+    return inspector_for(state, caller)->find(id, [state, id, wait, reply, finish](const Result<JobInfo>& info) {
+      if (!info) return finish(info);
+      wait_for(state, {}, id, wait, reply, finish);
+    });
   }
   const auto waiting = state->watches->make_wait([state, id, finish](const std::optional<Result<JobInfo>>& info) {
     if (info) return finish(*info);
@@ -80,7 +88,7 @@ void find(const State& state, const Request& request, Reply reply) {
   const auto wait = wait_parameter(request, reply);
   if (!wait) return;
   const auto shared = share(std::move(reply));
-  wait_for(state, *id, *wait, shared, [state, shared](const Result<JobInfo>& info) {
+  wait_for(state, request.caller, *id, *wait, shared, [state, shared](const Result<JobInfo>& info) {
     if (!info) return refuse(*shared, state->problem_of(info.error()));
     shared->send(json_response(200, wire::job_info_json(*info)));
   });
@@ -108,7 +116,7 @@ void result(const State& state, const Request& request, Reply reply) {
   const auto wait = wait_parameter(request, reply);
   if (!wait) return;
   const auto shared = share(std::move(reply));
-  wait_for(state, *id, *wait, shared, [state, shared](const Result<JobInfo>& info) {
+  wait_for(state, request.caller, *id, *wait, shared, [state, shared](const Result<JobInfo>& info) {
     if (!info) return refuse(*shared, state->problem_of(info.error()));
     const bool finished = info->state == JobState::kDone || info->state == JobState::kDead;
     Response response = json_response(finished ? 200 : 202, result_json(*info));
@@ -121,7 +129,7 @@ void explain(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
   const auto id = captured_id(request, reply);
   if (!id) return;
-  state->inspector->explain(
+  inspector_for(state, request.caller)->explain(
       *id, answer_with<Explanation>(state, share(std::move(reply)), [](const Explanation& explanation) {
         return wire::explanation_json(explanation);
       }));
@@ -133,7 +141,7 @@ void reschedule(const State& state, const Request& request, Reply reply) {
   if (!id) return;
   Time due;
   if (auto problem = wire::read_reschedule(request.body, state->now(), due)) return refuse(reply, *problem);
-  state->inspector->reschedule(*id, due, answer_with<void>(state, share(std::move(reply)), [id = *id, due] {
+  inspector_for(state, request.caller)->reschedule(*id, due, answer_with<void>(state, share(std::move(reply)), [id = *id, due] {
     std::string text;
     wire::JsonWriter(text).begin_object().field("id", id).field("due", due).end_object();
     return text;
@@ -144,7 +152,7 @@ void cancel_one(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
   const auto id = captured_id(request, reply);
   if (!id) return;
-  state->inspector->cancel(
+  inspector_for(state, request.caller)->cancel(
       {*id}, {}, [state, id = *id, reply = share(std::move(reply))](const Result<std::vector<Status>>& statuses) {
         const Status status = !statuses ? Status(statuses.error()) : statuses->empty() ? Status() : statuses->front();
         if (!status) return refuse(*reply, state->problem_of(status.error()));
@@ -161,7 +169,7 @@ void cancel_many(const State& state, const Request& request, Reply reply) {
   CancelOptions options;
   if (auto problem = wire::read_cancel(request.body, ids, options)) return refuse(reply, *problem);
   std::vector<JobId> given = ids;
-  state->inspector->cancel(std::move(given), options, [state, ids = std::move(ids), reply = share(std::move(reply))](
+  inspector_for(state, request.caller)->cancel(std::move(given), options, [state, ids = std::move(ids), reply = share(std::move(reply))](
                                                  const Result<std::vector<Status>>& statuses) {
     if (!statuses) return refuse(*reply, state->problem_of(statuses.error()));
     for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) {
@@ -177,7 +185,7 @@ void add_job_routes(const State& state, Routes& routes) {
   const auto add = [&](Method method, std::string_view pattern, Scope scope, std::string_view summary, auto handler) {
     routes.push_back({method, pattern, scope, summary, [state, handler](Request request, Reply reply) {
                         handler(state, std::move(request), std::move(reply));
-                      }});
+                      }, true});
   };
   add(Method::kGet, "/v1/jobs", Scope::kRead, "List jobs that match a filter",
       [](const State& s, Request request, Reply reply) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/api/api_state.h"
+#include "server/api/queue_limits.h"
 #include "wire/lease_json.h"
 
 namespace bide::server {
@@ -26,6 +27,9 @@ void lease(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::LeaseRequest wanted;
   if (auto problem = wire::read_lease_request(request.body, wanted)) return refuse(reply, *problem);
+  for (const QueueShare& share : wanted.queues) {
+    if (auto problem = find_queue_problem(request.caller, share.name)) return refuse(reply, *problem);
+  }
   const auto shared = share(std::move(reply));
   const Moment begun = std::chrono::steady_clock::now();
   const auto poll = state->leases->make_poll([state, shared, begun](const Result<std::vector<Lease>>& leases) {
@@ -49,16 +53,38 @@ void leave(const State& state, const Request& request, Reply reply) {
   state->leases->leave(poller, [reply = share(std::move(reply))] { reply->send(json_response(200, "{}")); });
 }
 
+// Those that the caller cannot see are lost to it.
+void extend_visible(const State& state, std::vector<LeaseRef> leases, const std::vector<bool>& visible,
+                    SharedReply reply) {
+  std::vector<LeaseRef> given;
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    if (visible[i]) given.push_back(leases[i]);
+  }
+  std::vector<LeaseRef> sent = given;
+  state->broker.extend(std::move(sent), [state, leases = std::move(leases), visible, given = std::move(given),
+                                         reply = std::move(reply)](const Result<std::vector<Extended>>& answers) {
+    if (!answers) return refuse(*reply, state->problem_of(answers.error()));
+    state->leases->extended(given, *answers);
+    std::vector<Extended> all(leases.size(), Extended{.lost = true});
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (visible[i] && next < answers->size()) all[i] = (*answers)[next++];
+    }
+    reply->send(json_response(200, wire::extended_json(leases, all)));
+  });
+}
+
 void extend(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   std::vector<LeaseRef> leases;
   if (auto problem = wire::read_extend_request(request.body, leases)) return refuse(reply, *problem);
-  std::vector<LeaseRef> given = leases;
-  state->broker.extend(std::move(given), [state, leases = std::move(leases), reply = share(std::move(reply))](
-                                             const Result<std::vector<Extended>>& answers) {
-    if (!answers) return refuse(*reply, state->problem_of(answers.error()));
-    state->leases->extended(leases, *answers);
-    reply->send(json_response(200, wire::extended_json(leases, *answers)));
+  const auto shared = share(std::move(reply));
+  const std::size_t count = leases.size();
+  if (!request.caller.is_restricted()) {
+    return extend_visible(state, std::move(leases), std::vector<bool>(count, true), shared);
+  }
+  find_visible(state, request.caller, leases, [state, leases, shared](const std::vector<bool>& visible) {
+    extend_visible(state, leases, visible, shared);
   });
 }
 
@@ -66,11 +92,11 @@ void extend(const State& state, const Request& request, Reply reply) {
 
 void add_lease_routes(const State& state, Routes& routes) {
   routes.push_back({Method::kPost, "/v1/leases", Scope::kWork, "Lease jobs to work on, waiting for them if asked to",
-                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }});
+                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }, true});
   routes.push_back({Method::kPost, "/v1/leases/leave", Scope::kWork, "Say that a poller wants no more jobs",
-                    [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }});
+                    [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }, true});
   routes.push_back({Method::kPost, "/v1/leases/extend", Scope::kWork, "Keep leases alive",
-                    [state](Request request, Reply reply) { extend(state, request, std::move(reply)); }});
+                    [state](Request request, Reply reply) { extend(state, request, std::move(reply)); }, true});
 }
 
 }  // namespace bide::server

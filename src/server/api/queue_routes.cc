@@ -4,6 +4,7 @@
 
 #include "core/quote.h"
 #include "server/api/api_state.h"
+#include "server/api/queue_limits.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
 
@@ -23,7 +24,7 @@ std::optional<std::string> captured_queue(const Request& request, Reply& reply) 
 
 void list(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
-  state->inspector->queues([state, reply = share(std::move(reply))](const Result<std::vector<QueueInfo>>& queues) {
+  inspector_for(state, request.caller)->queues([state, reply = share(std::move(reply))](const Result<std::vector<QueueInfo>>& queues) {
     if (!queues) return refuse(*reply, state->problem_of(queues.error()));
     reply->send(json_response(200, wire::queues_json(*queues)));
   });
@@ -33,7 +34,7 @@ void show(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
   auto name = captured_queue(request, reply);
   if (!name) return;
-  state->inspector->queues(
+  inspector_for(state, request.caller)->queues(
       [state, name = std::move(*name), reply = share(std::move(reply))](const Result<std::vector<QueueInfo>>& queues) {
         if (!queues) return refuse(*reply, state->problem_of(queues.error()));
         for (const QueueInfo& queue : *queues) {
@@ -51,7 +52,7 @@ void pause(const State& state, const Request& request, Reply reply, bool paused)
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
   auto name = captured_queue(request, reply);
   if (!name) return;
-  state->inspector->pause(
+  inspector_for(state, request.caller)->pause(
       *name, paused, [state, name = *name, paused, reply = share(std::move(reply))](const Status& status) {
         if (!status) return refuse(*reply, state->problem_of(status.error()));
         std::string text;
@@ -64,7 +65,7 @@ void purge(const State& state, const Request& request, Reply reply) {
   if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
   auto name = captured_queue(request, reply);
   if (!name) return;
-  state->inspector->purge(*name, [state, reply = share(std::move(reply))](const Result<std::uint64_t>& removed) {
+  inspector_for(state, request.caller)->purge(*name, [state, reply = share(std::move(reply))](const Result<std::uint64_t>& removed) {
     if (!removed) return refuse(*reply, state->problem_of(removed.error()));
     reply->send(json_response(200, wire::count_json("removed", *removed)));
   });
@@ -76,7 +77,7 @@ void add_queue_routes(const State& state, Routes& routes) {
   const auto add = [&](Method method, std::string_view pattern, Scope scope, std::string_view summary, auto handler) {
     routes.push_back({method, pattern, scope, summary, [state, handler](const Request& request, Reply reply) {
                         handler(state, request, std::move(reply));
-                      }});
+                      }, true});
   };
   add(Method::kGet, "/v1/queues", Scope::kRead, "All queues with their counts", &list);
   add(Method::kGet, "/v1/queues/{name}", Scope::kRead, "A queue with its counts", &show);

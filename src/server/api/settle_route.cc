@@ -4,6 +4,7 @@
 
 #include "core/retry_decision.h"
 #include "server/api/api_state.h"
+#include "server/api/queue_limits.h"
 #include "wire/settle_json.h"
 
 namespace bide::server {
@@ -160,13 +161,7 @@ void look_up(const Shared& call, const std::vector<std::size_t>& items) {
   }
 }
 
-void settle(const State& state, const Request& request, Reply reply) {
-  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
-  const auto call = std::make_shared<Settling>(state, std::move(reply));
-  if (auto problem =
-          wire::read_settle_request(request.body, state->now(), call->request, state->options.callback_queue)) {
-    return refuse(call->reply, *problem);
-  }
+void settle_all(const State& state, const Shared& call) {
   std::vector<std::size_t> unknown;
   for (std::size_t i = 0; i < call->request.items.size(); ++i) {
     SettleItem& item = call->request.items[i];
@@ -189,11 +184,36 @@ void settle(const State& state, const Request& request, Reply reply) {
   look_up(call, unknown);
 }
 
+void settle(const State& state, const Request& request, Reply reply) {
+  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
+  const auto call = std::make_shared<Settling>(state, std::move(reply));
+  if (auto problem =
+          wire::read_settle_request(request.body, state->now(), call->request, state->options.callback_queue)) {
+    return refuse(call->reply, *problem);
+  }
+  if (!request.caller.is_restricted()) return settle_all(state, call);
+  std::vector<LeaseRef> leases;
+  for (SettleItem& item : call->request.items) {
+    leases.push_back(item.settlement.lease);
+    for (const Job& effect : item.settlement.effects) {
+      if (!item.problem) item.problem = find_queue_problem(request.caller, effect);
+    }
+  }
+  find_visible(state, request.caller, leases, [state, call](const std::vector<bool>& visible) {
+    for (std::size_t i = 0; i < visible.size(); ++i) {
+      SettleItem& item = call->request.items[i];
+      if (visible[i] || item.problem) continue;
+      item.problem = wire::make_problem("not_found", "there is no job " + item.settlement.lease.id.to_string());
+    }
+    settle_all(state, call);
+  });
+}
+
 }  // namespace
 
 void add_settle_route(const State& state, Routes& routes) {
   routes.push_back({Method::kPost, "/v1/leases/settle", Scope::kWork, "Say what leased jobs came to",
-                    [state](Request request, Reply reply) { settle(state, request, std::move(reply)); }});
+                    [state](Request request, Reply reply) { settle(state, request, std::move(reply)); }, true});
 }
 
 }  // namespace bide::server

@@ -50,13 +50,14 @@ bool came_by_proxy(const Request& request) {
 // The name under which we were asked is one that only this machine has. HTTP/1.0 knows no such names.
 bool is_asked_locally(const Request& request) {
   if (request.peer == "unix") return true;
-  std::string_view host = request.field("host");
+  const auto field = request.fields.find("host");
+  std::string_view host = field == request.fields.end() ? std::string_view() : std::string_view(field->second);
   if (host.starts_with('[')) {
     host = host.substr(1, host.find(']') == std::string_view::npos ? 0 : host.find(']') - 1);
   } else {
     host = host.substr(0, host.find(':'));
   }
-  return host == "localhost" || host.ends_with(".localhost") || is_local(host);
+  return host == "localhost" || host.ends_with(".localhost") || (host != "unix" && is_local(host));
 }
 
 }  // namespace
@@ -84,7 +85,7 @@ class Gate::State {
     const Token* const token = find_token(*tokens, digest);
 
     if (token != nullptr && token->is_good_at(wall(now))) {
-      const Identity caller = {.name = token->name, .scopes = token->scopes};
+      const Identity caller = {.name = token->name, .scopes = token->scopes, .queues = token->queues};
       if (caller.may(wanted)) return caller;
       tell_refused(request, "lacks the scope " + std::string(to_string(wanted)), token->name, now);
       return wire::make_problem("forbidden", "this token lacks the scope " + std::string(to_string(wanted)) +

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bide/job.h"
 
@@ -25,6 +26,7 @@ struct Token {
   Time created = {};
   std::optional<Time> expires = {};  // Nothing: never.
   TokenDigest digest = {};
+  std::vector<std::string> queues = {};  // Only these; empty: all.
 
   bool is_good_at(Time now) const { return !expires || now < *expires; }
 };

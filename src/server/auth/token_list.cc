@@ -40,7 +40,7 @@ std::optional<TokenDigest> parse_digest(std::string_view text) {
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
 Result<Token> parse_token(const std::vector<std::string_view>& words) {
-  if (words.size() != 5) return invalid("expected NAME SCOPES CREATED EXPIRES DIGEST");
+  if (words.size() != 5 && words.size() != 6) return invalid("expected NAME SCOPES CREATED EXPIRES DIGEST [QUEUES]");
   Token token;
   token.name = words[0];
   if (!core::is_name(words[0])) return invalid("invalid name " + core::quoted(words[0]));
@@ -59,11 +59,19 @@ Result<Token> parse_token(const std::vector<std::string_view>& words) {
   // What is there instead may be a secret that somebody has pasted: it is not repeated.
   if (!digest) return invalid("the last word is not the SHA-256 of a token in 64 hexadecimal digits");
   token.digest = *digest;
+  std::string_view queues = words.size() == 6 ? words[5] : std::string_view();
+  while (!queues.empty()) {
+    const std::size_t comma = std::min(queues.find(','), queues.size());
+    const std::string_view queue = queues.substr(0, comma);
+    if (!core::is_name(queue)) return invalid("invalid queue name " + core::quoted(queue));
+    token.queues.emplace_back(queue);
+    queues.remove_prefix(std::min(comma + 1, queues.size()));
+  }
   return token;
 }
 
 Status check_first_line(const std::vector<std::string_view>& words) {
-  if (words.size() == 2 && words[0] == kFirstWord && words[1] == "1") return {};
+  if (words.size() == 2 && words[0] == kFirstWord && (words[1] == "1" || words[1] == "2")) return {};
   if (words.size() == 2 && words[0] == kFirstWord) {
     return Error{ErrorCode::kNewerVersion,
                  "version " + core::quoted(words[1]) + " of the file is not known to this bide"};
@@ -105,7 +113,9 @@ Result<TokenList> parse_tokens(std::string_view text, std::string_view where) {
 std::string format_tokens(const TokenList& tokens) {
   std::string text =
       "# The tokens of a bide server, hashed. Written by `bide token`. A line that is taken out is a token revoked.\n"
-      "bide-tokens 1\n";
+      "bide-tokens ";
+  const bool restricts = std::any_of(tokens.begin(), tokens.end(), [](const Token& each) { return !each.queues.empty(); });
+  text += restricts ? "2\n" : "1\n";
   for (const Token& token : tokens) {
     text += token.name + " " + scopes_text(token.scopes) + " " + core::format_time(token.created) + " " +
             (token.expires ? core::format_time(*token.expires) : std::string(kNever)) + " ";
@@ -113,6 +123,7 @@ std::string format_tokens(const TokenList& tokens) {
       text += kHexDigits[byte >> 4];
       text += kHexDigits[byte & 15];
     }
+    for (const std::string& queue : token.queues) text += (&queue == &token.queues.front() ? " " : ",") + queue;
     text += "\n";
   }
   return text;

@@ -1,8 +1,8 @@
 // The tokens of a server, as text and to be searched. The text has a line for each:
 //
 //   # comments
-//   bide-tokens 1
-//   NAME SCOPES CREATED EXPIRES DIGEST
+//   bide-tokens 1                          2 when a token is restricted to queues, so that an older server refuses it
+//   NAME SCOPES CREATED EXPIRES DIGEST [QUEUE,QUEUE...]
 //   deploy read,write 2026-01-02T03:04:05.678Z never 9f86d081884c7d65...
 
 #pragma once

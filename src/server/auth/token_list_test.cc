@@ -35,6 +35,21 @@ TEST(TokenList, ComesBackAsItWasWritten) {
   }
 }
 
+TEST(TokenList, QueuesComeBackAndMakeAFileThatOlderServersRefuse) {
+  TokenList tokens = some_tokens();
+  EXPECT_NE(format_tokens(tokens).find("\nbide-tokens 1\n"), std::string::npos);
+  tokens[0].queues = {"images", "mail"};
+  const std::string text = format_tokens(tokens);
+  EXPECT_NE(text.find("\nbide-tokens 2\n"), std::string::npos);
+  const Result<TokenList> read = parse_tokens(text, "f");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ((*read)[0].queues, tokens[0].queues);
+  EXPECT_TRUE((*read)[1].queues.empty());
+  std::string wrong = text;
+  wrong.replace(wrong.find("images,mail"), 11, "images,../x");
+  EXPECT_FALSE(parse_tokens(wrong, "f"));
+}
+
 TEST(TokenList, AnEmptyFileHasNoTokens) {
   EXPECT_TRUE(parse_tokens("", "f")->empty());
   EXPECT_TRUE(parse_tokens("# nothing\n\n", "f")->empty());
@@ -51,7 +66,7 @@ TEST(TokenList, SaysWhereItIsWrong) {
   } cases[] = {
       {"[server]\n", "f:1: not a file of tokens"},
       {head + "a read" + times + "\n", "f:2: expected NAME"},
-      {head + "\n# c\na b c" + times + digest + "\n", "f:4: expected NAME"},
+      {head + "\n# c\na b c d" + times + digest + "\n", "f:4: expected NAME"},
       {head + "../x read" + times + digest, "f:2: invalid name '../x'"},
       {head + "a rad" + times + digest, "did you mean 'read'?"},
       {head + "a read yesterday never " + digest, "f:2: invalid time 'yesterday'"},
@@ -64,7 +79,7 @@ TEST(TokenList, SaysWhereItIsWrong) {
     EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
     EXPECT_NE(read.error().message.find(each.message), std::string::npos) << read.error().message;
   }
-  EXPECT_EQ(parse_tokens("bide-tokens 2\n", "f").error().code, ErrorCode::kNewerVersion);
+  EXPECT_EQ(parse_tokens("bide-tokens 3\n", "f").error().code, ErrorCode::kNewerVersion);
 }
 
 TEST(TokenList, NeverRepeatsASecretThatSomebodyPasted) {

@@ -31,6 +31,9 @@ std::optional<Response> find_refusal(const Service& service, const Route& route,
     auto admitted = service.admit(request, route.scope);
     if (const Problem* problem = std::get_if<Problem>(&admitted)) return to_response(*problem);
     request.caller = std::move(std::get<Identity>(admitted));
+    if (request.caller.is_restricted() && route.scope != Scope::kNone && !route.keeps_to_queues) {
+      return to_response(wire::make_problem("forbidden", "this token is restricted to queues, and this is about all"));
+    }
   } else {
     request.caller = {.name = "local", .scopes = 0xff};
   }

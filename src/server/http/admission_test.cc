@@ -12,10 +12,13 @@ class AdmissionTest : public testing::Test {
   AdmissionTest()
       : service_({.routes = {{.method = Method::kGet, .pattern = "/jobs/{id}"},
                              {.method = Method::kPost, .pattern = "/jobs", .scope = Scope::kWrite},
+                             {.method = Method::kGet, .pattern = "/mine", .keeps_to_queues = true},
                              {.method = Method::kGet, .pattern = "/open", .scope = Scope::kNone}},
                   .admit = [](const Request& request, Scope scope) -> std::variant<Identity, wire::Problem> {
                     if (scope == Scope::kNone || request.field("authorization") == "Bearer good")
                       return Identity{.name = "ann", .scopes = 0xff};
+                    if (request.field("authorization") == "Bearer some")
+                      return Identity{.name = "bob", .scopes = 0xff, .queues = {"q"}};
                     return wire::Problem{.status = 401, .code = "unauthorized", .detail = "a token is needed"};
                   }}) {}
 
@@ -41,6 +44,12 @@ TEST_F(AdmissionTest, LetsARequestOnWithItsCallerAndWhatItsPathHolds) {
   EXPECT_EQ(admission.route->pattern, "/jobs/{id}");
   EXPECT_EQ(request_.captured.at("id"), "17");
   EXPECT_EQ(request_.caller.name, "ann");
+}
+
+TEST_F(AdmissionTest, ACallerRestrictedToQueuesGetsToRoutesThatMindThem) {
+  EXPECT_FALSE(judge(Method::kGet, "/mine", {{"authorization", "Bearer some"}}).refusal);
+  EXPECT_FALSE(judge(Method::kGet, "/open", {{"authorization", "Bearer some"}}).refusal);
+  EXPECT_EQ(judge(Method::kGet, "/jobs/17", {{"authorization", "Bearer some"}}).refusal->status, 403);
 }
 
 TEST_F(AdmissionTest, SaysWhatIsAllowedWhereThereIsNoSuchRoute) {

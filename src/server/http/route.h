@@ -19,6 +19,7 @@ struct Route {
   std::string_view summary = {};  // One line, for the OpenAPI document.
   // Runs on a thread of the server and must not block. Whatever it throws is answered with 500 and logged.
   std::function<void(Request, Reply)> answer = {};
+  bool keeps_to_queues = false;  // It minds Identity::queues. Otherwise it is not for callers restricted to some.
 };
 
 using Routes = std::vector<Route>;
