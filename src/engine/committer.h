@@ -36,6 +36,11 @@ class Committer {
     }
     changed_.notify_all();
   }
+  // Also what is done afterwards is over. The last answer must have been taken.
+  void wait_until_idle() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !commit_ && !busy_; });
+  }
   bool is_done() const {
     std::lock_guard lock(mutex_);
     return outcome_.has_value();
@@ -53,6 +58,7 @@ class Committer {
     for (;;) {
       changed_.wait(lock, [this] { return commit_ || stop_; });
       if (!commit_) return;
+      busy_ = true;
       const std::function<Status()> commit = std::exchange(commit_, nullptr);
       std::function<void()> afterwards = std::exchange(afterwards_, nullptr);
       lock.unlock();
@@ -65,6 +71,8 @@ class Committer {
       afterwards();
       afterwards = nullptr;  // With what it holds, outside of the lock.
       lock.lock();
+      busy_ = false;
+      changed_.notify_all();
     }
   }
 
@@ -74,6 +82,7 @@ class Committer {
   std::function<Status()> commit_;
   std::function<void()> afterwards_;
   std::optional<Status> outcome_;
+  bool busy_ = false;
   bool stop_ = false;
 
   std::thread thread_;

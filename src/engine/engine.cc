@@ -138,6 +138,8 @@ void Engine::run() {
   while (!failure_ && (ledger_->has_tasks() || committing_)) turn(requests);
   teller_.wait_until_idle();
   ledger_->abandon(failure_.value_or(Error{ErrorCode::kUnavailable, "the engine was closed"}));
+  // It may be deleting segments, and the directory is the next owner's when the ledger is gone.
+  committer_.wait_until_idle();
   ledger_.reset();
 }
 

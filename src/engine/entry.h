@@ -32,7 +32,8 @@ inline JobState public_state(EntryState state) {
     case EntryState::kReady: return JobState::kReady;
     case EntryState::kRunning: return JobState::kRunning;
     case EntryState::kDone: return JobState::kDone;
-    case EntryState::kDead: return JobState::kDead;
+    case EntryState::kDead:
+    case EntryState::kQuarantined: return JobState::kDead;
     default: return JobState::kScheduled;
   }
 }

@@ -37,7 +37,8 @@ Ledger::Ledger(EngineOptions options)
       clock_(*options_.clock),
       random_(*options_.random),
       state_(options_.done_limit),
-      warm_(options_.warm_bytes) {}
+      warm_(options_.warm_bytes),
+      clock_file_(disk_, options_.directory) {}
 
 Result<std::unique_ptr<Ledger>> Ledger::open(EngineOptions options) {
   std::unique_ptr<Ledger> ledger(new Ledger(std::move(options)));
@@ -92,21 +93,10 @@ Status Ledger::recover() {
   if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
   compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes, options_.reserve_bytes);
 
-  const platform::Instant instant = clock_.now();
-  elapsed_us_ = instant.elapsed_us;
-  wall_us_ = instant.wall_us;
-  clock_offset_us_ = wall_us_ - elapsed_us_;
-  now_us_ = wall_us_;
   // Grants are not synced, so power loss may take some that a worker on another machine still holds. With a gap that
   // nobody can guess, none of their tokens is given out a second time.
   last_token_ = state_.last_token() + (random_.next() >> 33);
-  // The clock was set back while nobody looked: what waits for a span of time still has all of it before it.
-  const std::int64_t back_ms = now_ms() - state_.last_time_ms();
-  if (back_ms < 0) {
-    const journal::ClockStep step{back_ms};
-    append(*journal_, step);
-    if (Status applied = state_.apply(step); !applied) return applied;
-  }
+  if (Status recovered = recover_clock(); !recovered) return recovered;
   if (const Slot damaged = state_.start(now_ms(), *journal_); damaged != kNoSlot) {
     for (const journal::RecordRef ref : {state_[damaged].body(), state_[damaged].details()}) {
       if (ref.bytes == 0) continue;
@@ -120,7 +110,34 @@ Status Ledger::recover() {
   // Not being able to set space aside is no reason not to start.
   (void)keep_reserve();
   needs_sync_ = true;
-  return commit();
+  if (Status committed = commit(); !committed) return committed;
+  // Not before what was found out about the clock is written.
+  if (!open_report_.elapsed_known) clock_file_.write(clock_.boot(), clock_offset_us_, clock_offset_us_, 0);
+  return {};
+}
+
+Status Ledger::recover_clock() {
+  const platform::Instant instant = clock_.now();
+  elapsed_us_ = instant.elapsed_us;
+  wall_us_ = instant.wall_us;
+  clock_offset_us_ = wall_us_ - elapsed_us_;
+  now_us_ = wall_us_;
+  // In the same boot of the machine elapsed time goes on while the store is closed, and a step of the wall clock is found as
+  // it is when the store is open.
+  const auto known_us = clock_file_.read(clock_.boot(), journal_->end());
+  open_report_.elapsed_known = known_us.has_value();
+  if (known_us) {
+    clock_offset_us_ = *known_us;
+    clock_file_.write(clock_.boot(), clock_offset_us_, clock_offset_us_, 0);
+    return follow_clock();
+  }
+  // Otherwise the wall clock is believed, except that time does not go back: what waits for a span of time still has before
+  // it what it had at the last record.
+  const std::int64_t back_ms = now_ms() - state_.last_time_ms();
+  if (back_ms >= 0) return {};
+  const journal::ClockStep step{back_ms};
+  append(*journal_, step);
+  return state_.apply(step);
 }
 
 Status Ledger::charge_crashes() {
@@ -210,7 +227,8 @@ Status Ledger::follow_clock() {
       return {};
     }
     const journal::ClockStep step{step_ms};
-    append(*journal_, step);
+    const journal::RecordRef at = append(*journal_, step);
+    clock_file_.write(clock_.boot(), clock_offset_us_, clock_offset_us_ + step_ms * 1000, at.address);
     needs_sync_ = true;  // If it were lost with the power, what waits for a span of time would be early by the step.
     clock_offset_us_ += step_ms * 1000;
     now_us_ = elapsed_us_ + clock_offset_us_;

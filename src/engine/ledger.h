@@ -20,6 +20,7 @@
 
 #include "bide/inspector.h"
 #include "core/job_ids.h"
+#include "engine/clock_file.h"
 #include "engine/compactor.h"
 #include "engine/offer.h"
 #include "engine/options.h"
@@ -50,6 +51,7 @@ struct Delivery {
 struct OpenReport {
   std::uint64_t jobs = 0;
   std::vector<journal::TornTail> torn_tails;
+  bool elapsed_known = false;  // How much time has passed since the store was last open; otherwise the wall clock told.
   std::uint64_t crashed_attempts = 0;  // Attempts that were running when the process died, and are charged.
 };
 
@@ -194,6 +196,7 @@ class Ledger {
   void finished(const JobId& id);
   template <class T>
   void answer_after_commit(Completion<T> done, Result<T> answer);
+  Status recover_clock();
   Status follow_clock();
   Result<std::size_t> grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries);
   Status append_done(Slot slot, Done& done);
@@ -219,6 +222,7 @@ class Ledger {
 
   // Our time is elapsed time plus this: the wall clock as it was when we looked, and again after each step of it.
   std::int64_t clock_offset_us_ = 0;
+  const ClockFile clock_file_;
   std::int64_t now_us_ = 0;
   std::int64_t wall_us_ = 0;
   std::int64_t elapsed_us_ = 0;

@@ -76,6 +76,7 @@ journal::AcceptedBrief brief(const Job& job, const journal::Acceptance& record) 
           .queue = job.queue,
           .unique_key = job.unique_key,
           .due_ms = record.due_ms,
+          .accepted_ms = record.accepted_ms,
           .due_is_wall = record.due_is_wall,
           .has_expiry = job.expires.has_value(),
           .priority = job.priority,

@@ -47,6 +47,7 @@ Entry& State::touch(Slot slot) {
 }
 
 Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Slot slot) {
+  last_time_ms_ = std::max(last_time_ms_, record.accepted_ms);
   if (slot == kLookUp) slot = ids_.find(record.id);
   const bool replaces_body = record.token != 0;
   if (replaces_body) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace bide::platform {
 
@@ -16,6 +17,9 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Instant now() const = 0;
+  // Elapsed times that were read with the same name, which is not empty, can be compared: it is that of the boot of the
+  // machine. Empty: nothing is known.
+  virtual std::string boot() const { return {}; }
 };
 
 Clock& real_clock();

@@ -36,5 +36,10 @@ TEST(RealClock, ElapsedTimePasses) {
   EXPECT_GT(real_clock().now().elapsed_us, start);
 }
 
+TEST(RealClockTest, ABootHasOneName) {
+  EXPECT_GE(real_clock().boot().size(), 36u);
+  EXPECT_EQ(real_clock().boot(), real_clock().boot());
+}
+
 }  // namespace
 }  // namespace bide::platform

@@ -15,6 +15,7 @@ void Simulation::arm_crash(std::uint64_t operations) { crash_in_ = operations; }
 void Simulation::count_fault() {
   faults_seen_ = disk_.faults_fired();
   if (!planned_) return;
+  clock_unsure_ = true;  // It may have been the writing of the clock's file that failed.
   leases_wait_until_ms_ = moment_.elapsed_ms() + 1100;
   reserve_expected_ = false;  // It may have been the deletion of the reserve that failed.
   switch (planned_->operation) {
@@ -120,7 +121,10 @@ void Simulation::crash() {
   if (disk_.faults_fired() != faults_seen_) count_fault();
   crashed_ = false;
   crash_in_ = 0;
-  if (survival != Survival::kEverything) power_lost_ = true;
+  if (survival != Survival::kEverything) {
+    power_lost_ = true;
+    clock_.reboot();
+  }
   // Space that was given back and not synced is taken again, and perhaps that was the last.
   reserve_expected_ = false;
   tally_.add(survival == Survival::kEverything ? Event::kCrashesKeepingAll
@@ -184,8 +188,14 @@ void Simulation::flip_bits() {
     }
     World world = now_;
     learn_ids(**opened, world);
-    world.shift_dues(due_shift(**opened, world));
-    world.reopen(clock_.now(), world.offset_us(), options_.max_crashes);
+    expect((*opened)->open_report().elapsed_known || clock_unsure_, "the time since the last opening is not known");
+    if ((*opened)->open_report().elapsed_known) {
+      world.follow(clock_.now());
+      world.reopen(clock_.now(), std::nullopt, options_.max_crashes);
+    } else {
+      world.shift_dues(due_shift(**opened, world));
+      world.reopen(clock_.now(), world.offset_us(), options_.max_crashes);
+    }
     learn_waits(**opened, world);
     CompareOptions compare = compare_options();
     compare.damage_may_be_reported = true;
@@ -229,7 +239,7 @@ void Simulation::reopen() {
 bool Simulation::try_to_open() {
   // By how much the ledger moves what waits, when it finds the clock set back, is only known when it has opened.
   const platform::Instant instant = clock_.now();
-  const bool set_back = instant.wall_us / 1000 < latest_now_ms_;
+  const bool set_back = (power_lost_ || clock_unsure_) && instant.wall_us / 1000 < latest_now_ms_;
   if (opening_ <= 3 && !set_back && step_ > 0 && chance(0.25)) arm_crash(1 + below(12));
   if (set_back && planned_) disarm();
   const std::uint64_t fired = disk_.faults_fired();
@@ -262,7 +272,12 @@ bool Simulation::try_to_open() {
   const std::size_t before = timeline_.size();
   for (std::size_t i = 0; i < before; ++i) {
     World world = timeline_[i].world;
-    world.reopen(instant, lowest_offset_us_, options_.max_crashes);
+    if (!power_lost_ && !clock_unsure_) {
+      world.follow(instant);
+      timeline_.push_back({world, false});
+    }
+    world.reopen(instant, power_lost_ || clock_unsure_ ? std::optional(lowest_offset_us_) : std::nullopt,
+                 options_.max_crashes);
     timeline_.push_back({std::move(world), false});
   }
   crash();
@@ -291,21 +306,27 @@ void Simulation::adopt_what_survived() {
       if (timeline_[i].written) oldest = i;
     }
   }
+  const bool known = ledger_->open_report().elapsed_known;
+  expect(known || power_lost_ || clock_unsure_, "the time since the last opening is not known");
+  expect(!known || !power_lost_, "the time since the last opening is known although the machine was started anew");
+  if (known) tally_.add(Event::kTimeKnownOverARestart);
   std::optional<std::size_t> survived;
   std::string differences;
   World found;
   for (std::size_t i = timeline_.size(); i-- > oldest;) {
     World world = timeline_[i].world;
     learn_ids(*ledger_, world);
+    // In the same boot of the machine it is known how much time has passed, and what waits moves with the wall clock alone.
+    if (known) world.follow(instant);
     const std::int64_t shift = due_shift(*ledger_, world);
-    // Not put off, and not moved up by more than the clock was set back.
+    // Otherwise: not put off, and not moved up by more than the clock was set back.
     const std::int64_t back_us = std::min(lowest_offset_us_, instant.wall_us - instant.elapsed_us) - world.offset_us();
-    if (shift > 0 || shift < std::min<std::int64_t>(0, back_us / 1000) - 2) {
+    if (known ? shift != 0 : shift > 0 || shift < std::min<std::int64_t>(0, back_us / 1000) - 2) {
       differences += "\n    [" + std::to_string(i) + "] what waits was moved by " + std::to_string(shift) + " ms";
       continue;
     }
     world.shift_dues(shift);
-    world.reopen(instant, lowest_offset_us_, options_.max_crashes);
+    world.reopen(instant, known ? std::nullopt : std::optional(lowest_offset_us_), options_.max_crashes);
     learn_waits(*ledger_, world);
     if (const auto differs = difference(*ledger_, world, world.at(instant), compare_options())) {
       differences += "\n    [" + std::to_string(i) + "] " + *differs;
@@ -357,6 +378,8 @@ void Simulation::adopt_what_survived() {
   // Leases that were not synced went with the power. Their tokens are not given again, but smaller ones may be.
   if (power_lost_) last_token_ = 0;
   power_lost_ = false;
+  // On a full disk there may have been no room for it.
+  clock_unsure_ = full_ || planned_.has_value();
   confirm();
   // Workers of the process are gone with it; those elsewhere still hold what they hold.
   for (const Held& lease : held_) {

@@ -268,9 +268,10 @@ void World::close(const Moment& moment) {
   }
 }
 
-void World::reopen(const platform::Instant& instant, std::int64_t lowest_offset_us, std::uint32_t max_crashes) {
-  const std::int64_t before_us = std::min(offset_us_, lowest_offset_us);
-  offset_us_ = instant.wall_us - instant.elapsed_us;
+void World::reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us,
+                   std::uint32_t max_crashes) {
+  const std::int64_t before_us = lowest_offset_us ? std::min(offset_us_, *lowest_offset_us) : offset_us_;
+  if (lowest_offset_us) offset_us_ = instant.wall_us - instant.elapsed_us;
   const std::int64_t unseen_us = std::max<std::int64_t>(0, offset_us_ - before_us);
   const Moment moment = at(instant);
   forget_was_due();

@@ -134,9 +134,10 @@ class World {
 
   // An orderly end: leases of the process are returned.
   void close(const Moment& moment);
-  // Leases of the process that died are charged; others get time to be heard of again. `lowest_offset_us` is the least
-  // that the clocks were apart at any time since the store was open: steps of the wall clock that nobody saw.
-  void reopen(const platform::Instant& instant, std::int64_t lowest_offset_us, std::uint32_t max_crashes);
+  // Leases of the process that died are charged; others get time to be heard of again. `lowest_offset_us` is given in
+  // another boot of the machine: the least that the clocks were apart at any time since the store was open, for steps of
+  // the wall clock that nobody saw. In the same boot follow() has been called.
+  void reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us, std::uint32_t max_crashes);
 
  private:
   ModelJob& end_attempt(std::uint64_t tag, Fault fault, const std::string& error, bool settled);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <string>
 
 #include "platform/clock.h"
 #include "platform/fatal.h"
@@ -20,6 +21,16 @@ class VirtualClock final : public platform::Clock {
   platform::Instant now() const override {
     const std::lock_guard lock(mutex_);
     return now_;
+  }
+
+  std::string boot() const override {
+    const std::lock_guard lock(mutex_);
+    return "boot " + std::to_string(boots_);
+  }
+  // The machine was started anew: elapsed times of before mean nothing any more.
+  void reboot() {
+    const std::lock_guard lock(mutex_);
+    ++boots_;
   }
 
   // Time passes, by both clocks. A bare number is milliseconds.
@@ -41,6 +52,7 @@ class VirtualClock final : public platform::Clock {
  private:
   mutable std::mutex mutex_;  // Guards everything below: the two are read together.
   platform::Instant now_;
+  int boots_ = 1;
 };
 
 }  // namespace bide::support

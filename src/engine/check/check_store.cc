@@ -24,6 +24,7 @@ constexpr std::string_view kSegmentSuffix = ".seg";
 constexpr std::string_view kSnapshotPrefix = "snapshot-";
 constexpr std::string_view kUnfinishedSnapshot = "snapshot.tmp";
 constexpr std::string_view kReserve = "reserve";  // Room kept for settling on a full disk; its content means nothing.
+constexpr std::string_view kClock = "clock";      // Of one boot of the machine; without it the wall clock is believed.
 constexpr std::string_view kSocket = "socket";    // Where the owner can be reached, or could be.
 constexpr std::size_t kMostFindings = 100;
 
@@ -92,7 +93,7 @@ class Checker {
         snapshots_.push_back(name);
       } else if (name == kUnfinishedSnapshot) {
         find(Finding::Kind::kNote, name, 0, "a snapshot that was not finished; it is not looked at");
-      } else if (name != platform::kLockFileName && name != kReserve && name != kSocket) {
+      } else if (name != platform::kLockFileName && name != kReserve && name != kClock && name != kSocket) {
         find(Finding::Kind::kNote, name, 0, "not a file of the store");
       }
     }

@@ -205,6 +205,7 @@ Status decode(const RecordView& view, AcceptedBrief& out) {
   }
   if (!in.ok()) return malformed(view, type, "it ends in the middle of a field");
   out = front.brief;
+  out.accepted_ms = front.accepted_ms;
   return {};
 }
 

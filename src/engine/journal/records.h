@@ -162,6 +162,7 @@ struct AcceptedBrief {
   std::string_view queue;
   std::string_view unique_key;
   std::int64_t due_ms = 0;
+  std::int64_t accepted_ms = 0;
   bool due_is_wall = false;
   bool has_expiry = false;
   int priority = 0;

@@ -1,0 +1,47 @@
+#include "engine/clock_file.h"
+
+#include "engine/journal/checksum.h"
+#include "engine/journal/encoding.h"
+
+namespace bide::engine {
+
+// file = magic (8 bytes), i64 before, i64 after (microseconds), u64 address, u64 checksum of the boot's name,
+//        u64 checksum (XXH3 of what is before it, seed 0)
+namespace {
+
+constexpr std::string_view kMagic = "BIDECLCK";
+constexpr std::size_t kFileBytes = 48;
+
+}  // namespace
+
+std::optional<std::int64_t> ClockFile::read(const std::string& boot, journal::Address journal_end) const {
+  const auto there = disk_.exists(path_);
+  if (boot.empty() || !there || !*there) return std::nullopt;
+  auto file = disk_.open(path_, platform::OpenMode::kReadOnly);
+  if (!file) return std::nullopt;
+  char bytes[kFileBytes];
+  const auto got = (*file)->read(0, bytes, sizeof bytes);
+  const std::string_view view(bytes, got ? *got : 0);
+  if (view.size() < kFileBytes || !view.starts_with(kMagic)) return std::nullopt;
+  journal::Decoder in(view.substr(kMagic.size()));
+  const std::int64_t before_us = in.i64();
+  const std::int64_t after_us = in.i64();
+  const journal::Address at = in.u64();
+  if (in.u64() != journal::checksum(boot, 0)) return std::nullopt;
+  if (in.u64() != journal::checksum(view.substr(0, kFileBytes - 8), 0)) return std::nullopt;
+  return journal_end > at ? after_us : before_us;
+}
+
+void ClockFile::write(const std::string& boot, std::int64_t before_us, std::int64_t after_us, journal::Address at) const {
+  std::string bytes(kMagic);
+  journal::Encoder out(bytes);
+  out.i64(before_us);
+  out.i64(after_us);
+  out.u64(at);
+  out.u64(journal::checksum(boot, 0));
+  out.u64(journal::checksum(bytes, 0));
+  auto file = disk_.open(path_, platform::OpenMode::kCreate);
+  if (!file || !(*file)->write(0, bytes)) (void)disk_.remove(path_);
+}
+
+}  // namespace bide::engine
