@@ -91,6 +91,13 @@ class CheckerTest(unittest.TestCase):
     def test_another_result_is_found(self):
         self.assert_only("result", self.clean().final().add("result", id="1", state="done", sha="z", content_type=None))
 
+    def test_who_asked_to_be_told_and_was_not_is_found(self):
+        history = History().enqueue(on_done=True).poll().lease(5).settle(5).final(drained=True)
+        self.assert_only("untold", history)
+        self.assertEqual(history.add("told", id="1", state="done", sha="r").kinds(), set())
+        self.assert_only("untold", history.add("told", id="1", state="done", sha="z"))
+        self.assert_only("untold", self.clean().final().add("told", id="1", state="done", sha="r"))
+
     def test_before_the_delay_is_early(self):
         self.assert_only("early", History().enqueue(delay_ms=5000).poll().lease(5).settle(5))
 

@@ -89,7 +89,8 @@ class Job:
 
     def expected(self):
         return {"label": self.label, "queue": self.queue, "kind": self.kind, "sha": self.sha, "size": len(self.body),
-                "content_type": self.content_type, "headers": self.headers, "retry": self.retry, "delay_ms": self.delay_ms}
+                "content_type": self.content_type, "headers": self.headers, "retry": self.retry, "delay_ms": self.delay_ms,
+                "on_done": "on_done" in self.more}
 
 
 def some_result(seed, text):

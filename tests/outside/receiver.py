@@ -5,6 +5,7 @@ import random
 import threading
 
 import content
+import wire
 from record import now
 from server import free_port
 from worker import Settlement, settle
@@ -53,6 +54,9 @@ class Receiver:
         headers = {name[12:]: value for name, value in request.headers.items() if name.startswith("bide-header-")}
         with self.mutex:
             choice = "well" if self.kind else self.rng.choice(("well",) * 6 + ("badly", "later", "busy", "cut"))
+        if request.headers["bide-kind"] == "bide.on_done":
+            self._told(body, t0)
+            return self._answer(request, 500 if choice == "badly" else 200, b"")
         id, token = request.headers["bide-job-id"], request.headers["bide-lease-token"]
         self.context.record.add(
             "delivery", t0=t0, id=id, attempt=int(request.headers["bide-attempt"]), token=token, answered=choice,
@@ -62,19 +66,27 @@ class Receiver:
             request.close_connection = True
             return
         status = {"well": 200, "badly": 500, "later": 202, "busy": 503}[choice]
-        answer = f"heard {id}".encode() if status == 200 else b""
+        self._answer(request, status, f"heard {id}".encode() if status == 200 else b"")
+        if choice == "later":
+            threading.Timer(0.3, self._settle, args=(id, token)).start()
+
+    def _told(self, body, t0):
+        fields, _ = wire.raw_object(body.decode())
+        result = content.returned(fields, "result")
+        self.context.record.add("told", t0=t0, id=fields["id"][0], state=fields["state"][0],
+                                sha=None if result is None else content.digest(result))
+
+    def _answer(self, request, status, body):
         try:
             request.send_response(status)
             request.send_header("Content-Type", "text/plain")
-            request.send_header("Content-Length", str(len(answer)))
-            if choice == "busy":
+            request.send_header("Content-Length", str(len(body)))
+            if status == 503:
                 request.send_header("Retry-After", "1")
             request.end_headers()
-            request.wfile.write(answer)
+            request.wfile.write(body)
         except OSError:
-            return
-        if choice == "later":
-            threading.Timer(0.3, self._settle, args=(id, token)).start()
+            pass  # The server was killed while it waited.
 
     def _settle(self, id, token):
         lease = {"id": id, "token": token, "attempt": 0}

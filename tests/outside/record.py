@@ -13,6 +13,7 @@ whole answer was read), in seconds of the monotonic clock. What the checker conc
   run       a program's run by `bide work --exec`: worker id attempt token_less sha, t0 start, t1 end or null
   worker    a `bide work` process: worker url lease_ms, t0 started, t1 ended, ended: exit | killed
   delivery  a callback: id attempt token label sha size content_type headers answered
+  told      id state sha            what `on_done` was told
   replay    id
   running   queue running           the server's count of running jobs, asked between t0 and t1
   memory    anon limit baseline     bytes

@@ -57,6 +57,7 @@ def make_producers(context, server, proxy, receiver):
             make("proxied2", client_of(server, proxy)), make("unix", server.client(unix=True)),
             make("large", server.client(), rate=2, large=0.5, forms=("single", "ndjson")),
             make("programs", server.client(), ["programs"], rate=4, forms=("single",)),
+            make("told", server.client(), rate=10, large=0, more={"on_done": receiver.url}),
             make("callbacks", server.client(), ["callbacks"], rate=6, forms=("single", "array"), large=0,
                  more={"callback": receiver.url})]
 
