@@ -20,6 +20,8 @@ constexpr std::int64_t kReadRetryMs = 200;
 constexpr std::int64_t kTurnMs = 1000;
 // More leases than this wait for the next step, so that none takes long.
 constexpr std::size_t kGrantsAStep = 4096;
+// Of bodies: what is granted in a step is in memory at once, and often in one answer.
+constexpr std::size_t kGrantedBytesAStep = 16 << 20;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 std::string journal_directory(const std::string& directory) { return directory + "/journal"; }
@@ -362,14 +364,16 @@ Result<std::vector<Delivery>> Ledger::grant() {
   grant_first_ = at->first;
   std::size_t idle = 0;
   std::size_t granted = 0;
-  while (idle < subscriptions_.size() && granted < kGrantsAStep && read_retry_ms_ == 0) {
+  granted_bytes_ = 0;
+  const auto is_enough = [&] { return granted >= kGrantsAStep || granted_bytes_ >= kGrantedBytesAStep; };
+  while (idle < subscriptions_.size() && !is_enough() && read_retry_ms_ == 0) {
     auto some = grant_some(at->first, at->second, deliveries);
     if (!some) return some.error();
     granted += *some;
     idle = *some == 0 ? idle + 1 : 0;
     if (++at == subscriptions_.end()) at = subscriptions_.begin();
   }
-  more_to_grant_ = granted >= kGrantsAStep;
+  more_to_grant_ = is_enough();
   std::erase_if(deliveries, [](const Delivery& delivery) { return delivery.leases.empty(); });
   return deliveries;
 }
@@ -402,7 +406,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
   record.grants.reserve(static_cast<std::size_t>(most));
   std::size_t passed_over = 0;
   std::optional<bool> last_chance_runs;
-  for (int n = 0; n < most;) {
+  for (int n = 0; n < most && granted_bytes_ < kGrantedBytesAStep;) {
     SubscribedQueue* from = subscriber.next_queue(state_.queues());
     if (from == nullptr) break;
     // Room for a grant, or for the death of a job that has expired.
@@ -466,6 +470,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
       last_chance_runs = true;
     }
     ++n;
+    granted_bytes_ += lease.job.body.size();
     lease.token = ++last_token_;
     lease.attempt = static_cast<std::uint32_t>(entry.attempts) + 1;
     record.grants.push_back({entry.id, lease.token});

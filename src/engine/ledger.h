@@ -232,6 +232,7 @@ class Ledger {
   std::uint64_t last_token_ = 0;
   bool needs_sync_ = false;
   bool more_to_grant_ = false;
+  std::size_t granted_bytes_ = 0;  // In this step.
   bool reserve_there_ = false;
   bool disk_full_ = false;
   std::int64_t reserve_retry_ms_ = 0;

@@ -96,6 +96,20 @@ TEST_F(JobRoutes, PagesOfLargeJobsEndEarly) {
   EXPECT_EQ(items_of(get("/v1/jobs?queue=q").body, "jobs").size(), 3u);
 }
 
+TEST_F(JobRoutes, AnAnswerToAPollEndsWhenItsJobsAreLarge) {
+  const std::string body(12 << 20, 'x');
+  for (int i = 0; i < 3; ++i) enqueue(R"({"kind":"a","queue":"q","body_text":")" + body + "\"}");
+  std::size_t leased = 0;
+  for (int polls = 0; leased < 3; ++polls) {
+    ASSERT_LT(polls, 10);
+    const Response answer = post("/v1/leases", R"({"queue":"q","max":100,"wait":"5s"})");
+    const auto leases = items_of(answer.body, "leases");
+    EXPECT_LE(leases.size(), 2u);
+    for (const std::string& lease : leases) EXPECT_EQ(field_of(lease, "body_text").size(), body.size());
+    leased += leases.size();
+  }
+}
+
 TEST_F(JobRoutes, ADoneJobShowsItsFailures) {
   const std::string id = enqueue(R"x({"kind":"a","retry":"fixed(1ms)"})x");
   post("/v1/leases/settle", settlement(lease_one(), R"("outcome":"failed","error":"no luck")"));
