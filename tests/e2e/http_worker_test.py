@@ -62,7 +62,7 @@ class HttpWorkerTest(command.CommandTest):
         self.assertEqual(self.result(order)["state"], "done")
         done = []
         while len(done) < 2:  # The effects of the order.
-            done = self.api.call("GET", "/v1/jobs?queue=orders&kind=add&state=done")["jobs"]
+            done = self.api.call("GET", "/v1/jobs?queue=orders&kind=add&state=done&bodies=true")["jobs"]
             time.sleep(0.02)
         self.assertEqual(sorted(job["result"]["sum"] for job in done), [3, 7])
         info = self.info(unknown)
