@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -82,6 +83,10 @@ class Subscription {
   virtual ~Subscription() = default;
   // At most so many unsettled from now on. 0 pauses the flow.
   virtual void set_credit(int credit) = 0;
+  // For whoever hands leases on to others and cannot know when each of them ends: at most so many leases in all, counted
+  // from the first that this subscription delivered, settled or not. Takes the place of the credit. Since both sides count
+  // the same deliveries, leases under way are neither forgotten nor asked for twice. Less than were delivered: no more.
+  virtual void set_delivery_limit(std::uint64_t deliveries) = 0;
 };
 
 // Runs on a thread of the broker; must not block.
@@ -110,6 +115,11 @@ class Broker {
   // kLeaseLost: the token is stale, or the lease was settled with another outcome. kNotFound: there is no such job.
   // kInvalidArgument: an effect is not valid; nothing of that settlement was written.
   virtual void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) = 0;
+
+  // Leases with outlives_process that have reached their workers. A broker that is ended without a word between the grant
+  // of such a lease and this does not charge the attempt when nobody is heard of it afterwards: the lease may never have
+  // been handed on. An extend says the same. Not confirmed, and may be late: only leases that stay out need it.
+  virtual void mark_delivered(std::vector<LeaseRef> leases) { (void)leases; }
 
   virtual Pressure pressure() const = 0;
   virtual Capabilities capabilities() const = 0;

@@ -59,6 +59,10 @@ class EngineSubscription : public Subscription {
   void set_credit(int credit) override {
     inbox_->post({[number = number_, credit](Ledger& ledger) { ledger.set_credit(number, credit); }, nullptr});
   }
+  void set_delivery_limit(std::uint64_t deliveries) override {
+    inbox_->post(
+        {[number = number_, deliveries](Ledger& ledger) { ledger.set_delivery_limit(number, deliveries); }, nullptr});
+  }
 
  private:
   const std::shared_ptr<Inbox> inbox_;
@@ -381,6 +385,11 @@ void Engine::settle(std::vector<Settlement> settlements, Completion<std::vector<
       std::move(done), [verdicts = Verdicts::of(std::move(settlements), wall_time())](Ledger& ledger) mutable {
         return ledger.settle(std::move(verdicts));
       });
+}
+
+void Engine::mark_delivered(std::vector<LeaseRef> leases) {
+  if (leases.empty()) return;
+  inbox_->post({[leases = std::move(leases)](Ledger& ledger) { (void)ledger.mark_delivered(leases); }, nullptr});
 }
 
 void Engine::end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done) {

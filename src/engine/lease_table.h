@@ -21,6 +21,7 @@ struct Running {
   std::uint32_t lease_ms = 0;
   std::uint16_t worker = 0;
   bool outlives_process = false;
+  bool delivered = false;  // Outlives the process, and is known to have reached its worker.
   bool cancel_requested = false;
   bool last_chance = false;  // See core/retry_decision.h.
 };

@@ -95,8 +95,8 @@ Status Ledger::recover() {
   if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
   compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes, options_.reserve_bytes);
 
-  // Grants are not synced, so power loss may take some that a worker on another machine still holds. With a gap that
-  // nobody can guess, none of their tokens is given out a second time.
+  // Grants within this process are not synced, so power loss may take some. With a gap that nobody can guess, none of
+  // their tokens is given out a second time.
   last_token_ = state_.last_token() + (random_.next() >> 33);
   if (Status recovered = recover_clock(); !recovered) return recovered;
   if (const Slot damaged = state_.start(now_ms(), *journal_); damaged != kNoSlot) {
@@ -147,16 +147,7 @@ Status Ledger::charge_crashes() {
   for (Running& running : state_.leases().places()) {
     if (running.slot == kNoSlot) continue;
     if (running.outlives_process) {
-      // Its worker is elsewhere and gets the time of a lease to be heard of again.
-      running.lease_ms = 15'000;
-      running.deadline_ms = elapsed_us_ / 1000 + running.lease_ms;
-      const auto loaded = load(running.slot);
-      if (loaded) {
-        const std::int64_t ran_ms = std::max<std::int64_t>(0, now_ms() - running.started_ms);
-        running.limit_ms = elapsed_us_ / 1000 + std::max<std::int64_t>(0, loaded->job.time_limit.count() - ran_ms);
-        running.last_chance = core::is_last_chance(loaded->past.counts, options_.max_crashes);
-      }
-      lease_check_ms_ = std::min({lease_check_ms_, running.deadline_ms, running.limit_ms});
+      resume_lease(running);
     } else {
       crashed.push_back(running.slot);
     }
@@ -285,6 +276,11 @@ Status Ledger::expire_leases() {
       quarantine(slot);
       continue;
     }
+    const Running& running = state_.leases()[state_[slot].next];
+    if (running.outlives_process && running.subscription == 0 && !running.delivered) {
+      if (Status ended = end_unheard(slot, std::move(loaded->past)); !ended) return ended;
+      continue;
+    }
     const bool late = fault == Fault::kTimedOut;
     ++(late ? duplicate_starts_.timed_out : duplicate_starts_.lost);
     const Outcome outcome = core::decide_after_fault(
@@ -392,7 +388,8 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
   const int most = std::min(subscriber.room(), kRound);
   if (most == 0 || !subscriber.has_work(state_.queues())) return std::size_t{0};
   journal::Granted record{
-      .at_ms = now_ms(), .outlives_process = subscriber.outlives_process, .worker = subscriber.worker, .grants = {}};
+      .at_ms = now_ms(), .outlives_process = subscriber.outlives_process, .worker = subscriber.worker, .grants = {},
+      .lease_ms = subscriber.lease_ms};
   auto delivery = std::find_if(deliveries.begin(), deliveries.end(), [id](const auto& d) { return d.subscription == id; });
   if (delivery == deliveries.end()) {
     deliveries.push_back({id, subscriber.sink, elapsed_us_, {}});
@@ -478,18 +475,20 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
   }
   if (slots.empty()) return passed_over;
   append(*journal_, record);
+  if (subscriber.outlives_process) needs_sync_ = true;
   if (Status applied = state_.apply(record, slots); !applied) return applied.error();
   const std::int64_t elapsed_ms = elapsed_us_ / 1000;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     Running& running = state_.leases()[state_[slots[i]].next];
     running.subscription = id;
-    running.lease_ms = subscriber.lease_ms;
+    running.lease_ms = subscriber.lease_ms;  // Also where it is not written down.
     running.deadline_ms = elapsed_ms + subscriber.lease_ms;
     running.limit_ms = elapsed_ms + leases[before + i].job.time_limit.count();
     running.last_chance = core::is_last_chance(leases[before + i].counts, options_.max_crashes);
     lease_check_ms_ = std::min(lease_check_ms_, std::min(running.deadline_ms, running.limit_ms));
   }
   subscriber.unsettled += static_cast<int>(slots.size());
+  subscriber.granted += slots.size();
   return slots.size() + passed_over;
 }
 

@@ -81,8 +81,9 @@ class Ledger {
   Status begin();
   // Leases run out. After the requests: when the engine was held up, whoever wanted to keep a lease may be among them.
   Status expire_leases();
-  // Leases for whoever has credit, to be delivered after the commit. Leases alone are written and not synced: the count
-  // of attempts must survive the process, and the next sync takes it along.
+  // Leases for whoever has credit, to be delivered after the commit. Leases that outlive the process are synced by it: a
+  // worker on another machine has them after a power loss too. The others are only written: the count of attempts must
+  // survive the process, their workers do not survive the machine, and the next sync takes them along.
   Result<std::vector<Delivery>> grant();
   // Everything since begin() is durable when it succeeds. After an error the ledger is of no more use.
   Status commit();
@@ -108,7 +109,11 @@ class Ledger {
   void subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink);
   void unsubscribe(std::uint32_t subscription);
   void set_credit(std::uint32_t subscription, int credit);
+  void set_delivery_limit(std::uint32_t subscription, std::uint64_t deliveries);
   std::vector<Extended> extend(const std::vector<LeaseRef>& leases);
+  // Leases that outlive the process have reached their workers: from now on the attempts are charged whatever happens.
+  // Written, not synced. Leases that have ended meanwhile are passed over.
+  Status mark_delivered(const std::vector<LeaseRef>& leases);
   std::vector<Status> settle(Verdicts verdicts);
   // Their worker is gone: returned uncharged, or charged with a crash. Leases that are lost already are passed over.
   Status end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how);
@@ -157,6 +162,9 @@ class Ledger {
   explicit Ledger(EngineOptions options);
   Status recover();
   Status charge_crashes();
+  void resume_lease(Running& running);
+  // Of a lease that outlived the process and that nobody has heard of since: given back uncharged, or poison.
+  Status end_unheard(Slot slot, journal::Past past);
 
   // Room in the journal, from the reserve if it must be and the caller may.
   Status make_room(std::size_t bytes, bool may_use_reserve);

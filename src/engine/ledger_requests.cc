@@ -68,6 +68,7 @@ void add_fault(journal::Past& past, std::uint32_t attempt, std::int64_t at_ms, F
   past.history.push_back({attempt, Time(Milliseconds(at_ms)), fault, cut(error)});
   if (past.history.size() > Limits::kHistory) past.history.erase(past.history.begin());
   past.note.clear();
+  past.unheard = 0;
 }
 
 journal::AcceptedBrief brief(const Job& job, const journal::Acceptance& record) {
@@ -209,26 +210,9 @@ void Ledger::set_credit(std::uint32_t subscription, int credit) {
   if (found != subscriptions_.end()) found->second.credit = std::max(0, credit);
 }
 
-void Ledger::release_credit(Slot slot) {
-  const auto found = subscriptions_.find(state_.leases()[state_[slot].next].subscription);
-  if (found != subscriptions_.end()) --found->second.unsettled;
-}
-
-std::vector<Extended> Ledger::extend(const std::vector<LeaseRef>& leases) {
-  std::vector<Extended> answers;
-  answers.reserve(leases.size());
-  for (const LeaseRef& lease : leases) {
-    const Slot slot = state_.find(lease);
-    if (slot == kNoSlot || state_[slot].entry_state() != EntryState::kRunning ||
-        state_.leases()[state_[slot].next].token != lease.token) {
-      answers.push_back({.lost = true});
-      continue;
-    }
-    Running& running = state_.leases()[state_[slot].next];
-    running.deadline_ms = elapsed_us_ / 1000 + running.lease_ms;
-    answers.push_back({.cancel_requested = running.cancel_requested});
-  }
-  return answers;
+void Ledger::set_delivery_limit(std::uint32_t subscription, std::uint64_t deliveries) {
+  const auto found = subscriptions_.find(subscription);
+  if (found != subscriptions_.end()) found->second.delivery_limit = deliveries;
 }
 
 std::vector<Status> Ledger::settle(Verdicts verdicts) {
@@ -414,6 +398,7 @@ Status Ledger::give_back(Slot slot, const Returned& returned, EndedBy by) {
   if (!past) return past.error();
   const Entry& entry = state_[slot];
   past->note = cut(returned.note);
+  past->unheard = 0;
   // Not charged, and due when it was: it does not lose its place.
   journal::Changed record{.id = entry.id,
                           .cause = ChangeCause::kReturned,

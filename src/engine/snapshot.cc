@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 
 #include "engine/journal/checksum.h"
 #include "engine/journal/encoding.h"
@@ -20,7 +21,7 @@ using journal::Encoder;
 namespace {
 
 constexpr std::string_view kMagic = "BIDESNAP";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;  // Version 1 has no length of leases, nor whether they were delivered.
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 constexpr std::size_t kBlockBytes = 256 * 1024;
@@ -29,7 +30,7 @@ constexpr std::string_view kUnfinished = "snapshot.tmp";
 
 enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3 };
 
-enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2 };
+enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2, kDelivered = 4 };
 
 enum RowFlag : std::uint8_t { kDueIsWall = 1, kHasExpiry = 2, kHasUniqueKey = 4, kHoldsKey = 8 };
 
@@ -67,7 +68,9 @@ void encode_meta(Encoder& out, const State& state, Address at) {
     out.i64(running.started_ms);
     out.string(state.workers()[running.worker]);
     out.u8(static_cast<std::uint8_t>((running.outlives_process ? kOutlivesProcess : 0) |
-                                     (running.cancel_requested ? kCancelAsked : 0)));
+                                     (running.cancel_requested ? kCancelAsked : 0) |
+                                     (running.delivered ? kDelivered : 0)));
+    out.count(running.lease_ms);
   }
 }
 
@@ -76,7 +79,7 @@ struct Meta {
   std::vector<std::pair<JobId, Running>> leases;
 };
 
-bool decode_meta(Decoder& in, State& state, Meta& meta) {
+bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
   meta.at = in.u64();
   Counters counters;
   for (std::uint64_t* counter : {&counters.accepted, &counters.done, &counters.cancelled, &counters.deleted,
@@ -100,9 +103,15 @@ bool decode_meta(Decoder& in, State& state, Meta& meta) {
     running.started_ms = in.i64();
     running.worker = state.intern_worker(in.string());
     const std::uint8_t flags = in.u8();
-    if (flags & ~(kOutlivesProcess | kCancelAsked)) return false;
+    if (flags & ~(kOutlivesProcess | kCancelAsked | (version > 1 ? kDelivered : 0))) return false;
     running.outlives_process = (flags & kOutlivesProcess) != 0;
     running.cancel_requested = (flags & kCancelAsked) != 0;
+    running.delivered = (flags & kDelivered) != 0;
+    if (version > 1) {
+      const std::uint64_t lease_ms = in.count();
+      if (lease_ms > std::numeric_limits<std::uint32_t>::max()) return false;
+      running.lease_ms = static_cast<std::uint32_t>(lease_ms);
+    }
     meta.leases.emplace_back(id, running);
   }
   return in.done();
@@ -269,8 +278,9 @@ class BlockReader {
       return Error{ErrorCode::kNewerVersion, path_ + ": written by a newer bide (snapshot version " +
                                                  std::to_string(version) + "): use that version"};
     }
-    if (version != kVersion) return damaged(path_, kMagic.size(), "unknown version");
+    if (version == 0) return damaged(path_, kMagic.size(), "unknown version");
     offset_ = kFileHeader;
+    version_ = version;
     return {};
   }
 
@@ -298,12 +308,14 @@ class BlockReader {
   }
 
   std::uint64_t at() const { return at_; }
+  std::uint32_t version() const { return version_; }
 
  private:
   platform::File& file_;
   const std::string path_;
   std::uint64_t offset_ = 0;
   std::uint64_t at_ = 0;
+  std::uint32_t version_ = 0;
 };
 
 Result<Address> load(platform::Disk& disk, const std::string& path, State& state) {
@@ -316,7 +328,7 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
   if (Status ok = reader.next(type, payload); !ok) return ok.error();
   Meta meta;
   Decoder in(payload);
-  if (type != kMeta || !decode_meta(in, state, meta)) return damaged(path, reader.at(), "the first block is not right");
+  if (type != kMeta || !decode_meta(in, reader.version(), state, meta)) return damaged(path, reader.at(), "the first block is not right");
   std::uint64_t rows = 0;
   for (;;) {
     if (Status ok = reader.next(type, payload); !ok) return ok.error();

@@ -113,6 +113,7 @@ Status State::apply(const journal::Granted& record, const std::vector<Slot>& slo
     entry.next = leases_.add(Running{.token = grant.token,
                                      .slot = slot,
                                      .started_ms = record.at_ms,
+                                     .lease_ms = record.lease_ms,
                                      .worker = worker,
                                      .outlives_process = record.outlives_process});
     last_token_ = std::max(last_token_, grant.token);
@@ -220,6 +221,19 @@ Status State::apply(const journal::CancelAsked& record) {
   return {};
 }
 
+Status State::apply(const journal::Delivered& record) {
+  for (const journal::Grant& lease : record.leases) {
+    const Slot slot = ids_.find(lease.id);
+    if (slot == kNoSlot) return misfit("delivered", lease.id, "which is not there");
+    if (slab_[slot].entry_state() != EntryState::kRunning) {
+      return misfit("delivered", lease.id, "which is not running");
+    }
+    Running& running = leases_[slab_[slot].next];
+    if (running.token == lease.token) running.delivered = true;
+  }
+  return {};
+}
+
 Status State::apply(const journal::Moved& record, RecordRef at) {
   JobId id;
   Status decoded;
@@ -297,6 +311,8 @@ Status State::apply(const journal::RecordView& view) {
       return decode_and<journal::Moved>(view, [&](const auto& record) { return apply(record, at); });
     case RecordType::kCancelAsked:
       return decode_and<journal::CancelAsked>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kDelivered:
+      return decode_and<journal::Delivered>(view, [&](const auto& record) { return apply(record); });
   }
   return Error{ErrorCode::kNewerVersion, "the journal has a record of type " + std::to_string(view.type) +
                                              ", which this bide does not know: use the version that wrote it"};

@@ -60,6 +60,7 @@ class State {
   Status apply(const journal::ClockStep& record);
   Status apply(const journal::Moved& record, journal::RecordRef at);
   Status apply(const journal::CancelAsked& record);
+  Status apply(const journal::Delivered& record);
   // Any record, decoded first.
   Status apply(const journal::RecordView& view);
 

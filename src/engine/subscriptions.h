@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "bide/broker.h"
@@ -22,12 +24,20 @@ struct Subscriber {
   std::vector<SubscribedQueue> queues;
   int credit = 0;
   int unsettled = 0;
+  std::optional<std::uint64_t> delivery_limit = {};  // Takes the place of the credit.
+  std::uint64_t granted = 0;                         // Since it began.
   std::uint32_t lease_ms = 0;
   std::string worker;
   bool outlives_process = false;
   LeaseSink sink;
 
-  int room() const { return std::max(0, credit - unsettled); }
+  // How many more leases it may have now. The credit may have been lowered below what is out, and the limit below what
+  // was granted.
+  int room() const {
+    if (!delivery_limit) return std::max(0, credit - unsettled);
+    constexpr std::uint64_t kMost = 1'000'000;
+    return *delivery_limit <= granted ? 0 : static_cast<int>(std::min(*delivery_limit - granted, kMost));
+  }
 
   // The queue to take from next, in proportion to the weights, among those with ready jobs (smooth weighted
   // round-robin: a heavy queue's turns are spread out, not bunched). Null when none has any.

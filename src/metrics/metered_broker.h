@@ -27,6 +27,7 @@ class MeteredBroker : public Broker {
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  void mark_delivered(std::vector<LeaseRef> leases) override { broker_->mark_delivered(std::move(leases)); }
   Pressure pressure() const override { return broker_->pressure(); }
   Capabilities capabilities() const override { return broker_->capabilities(); }
 

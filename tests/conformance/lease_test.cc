@@ -39,6 +39,27 @@ TEST_P(BrokerConformance, CreditOfZeroStopsTheFlowUntilItIsRaised) {
   EXPECT_EQ(consumer.leases().count(), 5u);
 }
 
+TEST_P(BrokerConformance, DeliveryLimitBoundsAllLeasesWhateverBecomesOfThem) {
+  enqueue_many(10);
+  Consumer consumer = subscribe({.credit = 0});
+  consumer.set_delivery_limit(3);
+  const std::vector<Lease> first = consumer.leases().take(3);
+  ASSERT_TRUE(succeeded(settle_one(first[0])));
+  ASSERT_TRUE(succeeded(settle_one(first[1], RetryAt{.after = std::chrono::hours(1)})));
+  barrier();
+  EXPECT_EQ(consumer.leases().count(), 3u);
+  consumer.set_delivery_limit(5);
+  consumer.leases().take(2);
+  barrier();
+  EXPECT_EQ(consumer.leases().count(), 5u);
+  // Lower than what was delivered: nothing more comes, and nothing is taken away.
+  consumer.set_delivery_limit(1);
+  EXPECT_FALSE(extend_one(first[2]).lost);
+  ASSERT_TRUE(succeeded(settle_one(first[2])));
+  barrier();
+  EXPECT_EQ(consumer.leases().count(), 5u);
+}
+
 TEST_P(BrokerConformance, LoweredCreditTakesNoLeaseAway) {
   enqueue_many(4);
   Consumer consumer = subscribe({.credit = 3});

@@ -17,6 +17,9 @@ class ModelBroker::Handle : public Subscription {
   void set_credit(int credit) override {
     broker_.locked([&] { return broker_.subscribers_.at(number_).options.credit = credit; });
   }
+  void set_delivery_limit(std::uint64_t deliveries) override {
+    broker_.locked([&] { return broker_.subscribers_.at(number_).delivery_limit = deliveries; });
+  }
 
  private:
   ModelBroker& broker_;
@@ -130,7 +133,12 @@ void ModelBroker::restart() {
   for (auto& [id, entry] : jobs_) {
     if (entry.info.state != JobState::kRunning) continue;
     entry.subscription = 0;
-    if (!entry.outlives_process) after_fault(entry, Fault::kCrashed, "the process died");
+    if (!entry.outlives_process) {
+      after_fault(entry, Fault::kCrashed, "the process died");
+      continue;
+    }
+    if (has(ModelFault::kLeaseTimeForgottenByRestart)) entry.lease = SubscribeOptions().lease;
+    entry.deadline_ms = elapsed_ms() + entry.lease.count();
   }
 }
 
@@ -178,10 +186,11 @@ void ModelBroker::grant() {
   const std::int64_t now = has(ModelFault::kLeaseOnWallClock) ? wall_ms() : elapsed_ms();
   for (auto& [number, subscriber] : subscribers_) {
     std::vector<Lease> leases;
-    while (subscriber.unsettled < subscriber.options.credit || has(ModelFault::kCreditIgnored)) {
+    while (subscriber.has_room() || has(ModelFault::kCreditIgnored)) {
       Entry* entry = choose(subscriber);
       if (entry == nullptr) break;
       subscriber.unsettled += 1;
+      subscriber.delivered += 1;
       JobInfo& info = entry->info;
       info.state = JobState::kRunning;
       if (!has(ModelFault::kAttemptCountedAtSettle)) info.attempts += 1;
@@ -208,7 +217,7 @@ void ModelBroker::grant() {
 Result<std::unique_ptr<Subscription>> ModelBroker::subscribe(SubscribeOptions options, LeaseSink sink) {
   const std::uint64_t number = locked([&] {
     std::vector<int> scores(options.queues.size());
-    subscribers_[++last_number_] = {std::move(options), std::move(sink), 0, std::move(scores)};
+    subscribers_[++last_number_] = {.options = std::move(options), .sink = std::move(sink), .scores = std::move(scores)};
     return last_number_;
   });
   return std::unique_ptr<Subscription>(std::make_unique<Handle>(*this, number));
@@ -239,7 +248,10 @@ void ModelBroker::extend(std::vector<LeaseRef> leases, Completion<std::vector<Ex
 
 void ModelBroker::end_lease(Entry& entry) {
   const auto found = subscribers_.find(entry.subscription);
-  if (found != subscribers_.end()) found->second.unsettled -= 1;
+  if (found != subscribers_.end()) {
+    found->second.unsettled -= 1;
+    if (has(ModelFault::kDeliveryLimitFreedBySettling)) found->second.delivered -= 1;
+  }
   entry.subscription = 0;
   entry.settled_as.reset();
   entry.info.worker.clear();

@@ -57,6 +57,8 @@ enum class ModelFault {
   kWeightsIgnored,
   kHeadersSorted,
   kLastChancesTogether,
+  kLeaseTimeForgottenByRestart,
+  kDeliveryLimitFreedBySettling,
   kLast,
 };
 std::string_view to_string(ModelFault fault);
@@ -110,6 +112,10 @@ class ModelBroker : public Broker, public Inspector {
     LeaseSink sink;
     int unsettled = 0;
     std::vector<int> scores;
+    std::optional<std::uint64_t> delivery_limit = {};
+    std::uint64_t delivered = 0;
+
+    bool has_room() const { return delivery_limit ? delivered < *delivery_limit : unsettled < options.credit; }
   };
   class Handle;
 

@@ -32,7 +32,8 @@ std::string_view to_string(ModelFault fault) {
       "unique_key_unchecked", "replay_with_old_budget", "return_charged", "crashes_not_counted",
       "pause_forgotten_by_restart", "cursor_by_offset", "cancel_restarts_running", "reschedule_ignores_state",
       "watch_forgets_removed", "purge_takes_dead", "batch_fails_whole", "weights_ignored", "headers_sorted",
-      "last_chances_together"};
+      "last_chances_together", "lease_time_forgotten_by_restart",
+      "delivery_limit_freed_by_settling"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(ModelFault::kLast));
   return kNames[static_cast<std::size_t>(fault)];
 }

@@ -142,17 +142,35 @@ TEST_P(BrokerConformance, LeaseOfAWorkerInAnotherProcessSurvivesARestart) {
 TEST_P(BrokerConformance, LeaseOfAWorkerInAnotherProcessStillRunsOutAfterARestart) {
   BIDE_NEEDS(lasting_leases);
   BIDE_NEEDS_ATTEMPTS_TO_SURVIVE_A_CRASH();
-  // A broker need not remember how long a lease was to be: the usual time is what it falls back to.
-  const Milliseconds usual = SubscribeOptions().lease;
   enqueue_one();
-  const Lease lease = lease_as({.lease = usual, .outlives_process = true});
+  const Lease lease = lease_as({.lease = beats(4), .outlives_process = true});
+  EXPECT_FALSE(extend_one(lease).lost);  // Its worker has it: the attempt is charged, whatever happens.
   restart(Restart::kCrash);
   Consumer consumer = subscribe();
-  advance(usual + grace());
+  advance(beats(4) + grace());
   const Lease second = consumer.leases().take();
   EXPECT_EQ(second.attempt, 2u);
   EXPECT_EQ(second.counts, (AttemptCounts{.lost = 1}));
   EXPECT_TRUE(refused(settle_one(lease), ErrorCode::kLeaseLost));
+}
+
+TEST_P(BrokerConformance, LeaseOfAWorkerInAnotherProcessKeepsItsLengthOverARestart) {
+  BIDE_NEEDS(lasting_leases);
+  BIDE_NEEDS(virtual_time);
+  const Milliseconds length = 4 * SubscribeOptions().lease;
+  for (const Restart how : kBothWays) {
+    enqueue_one();
+    const Lease lease = lease_as({.lease = length, .outlives_process = true});
+    restart(how);
+    Consumer consumer = subscribe();
+    for (int i = 0; i < 2; ++i) {
+      advance(length - beats(1));
+      barrier();
+      EXPECT_EQ(consumer.leases().count(), 0u);
+      EXPECT_FALSE(extend_one(lease).lost);
+    }
+    EXPECT_TRUE(succeeded(settle_one(lease)));
+  }
 }
 
 TEST_P(BrokerConformance, RescheduledJobKeepsItsNewTimeThroughARestart) {

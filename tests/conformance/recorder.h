@@ -57,6 +57,7 @@ class Consumer {
 
   Recorder& leases() { return recorder_; }
   void set_credit(int credit) { subscription_->set_credit(credit); }
+  void set_delivery_limit(std::uint64_t deliveries) { subscription_->set_delivery_limit(deliveries); }
   void unsubscribe() { subscription_.reset(); }
 
  private:

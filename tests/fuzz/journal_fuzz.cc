@@ -62,43 +62,48 @@ void open_segment(const std::string& bytes) {
 
 // Decodes, and if it can, encodes and decodes again: the second encoding is the first.
 template <class Record>
-void decode_record(RecordType type, std::string_view payload) {
+void decode_record(RecordType type, std::uint8_t version, std::string_view payload) {
   Record record;
-  if (!decode({static_cast<std::uint8_t>(type), 1, payload, {64, 0}}, record)) return;
+  if (!decode({static_cast<std::uint8_t>(type), version, payload, {64, 0}}, record)) return;
   support::SimulatedDisk disk(1);
   std::vector<std::string> nothing;
   const auto journal = open(disk, nothing);
-  const std::string once(journal.value()->read(append(**journal, record)).value().payload);
+  const RecordView written = journal.value()->read(append(**journal, record)).value();
+  const std::uint8_t written_version = written.version;
+  const std::string once(written.payload);
   Record back;
-  require(decode({static_cast<std::uint8_t>(type), 1, once, {64, 0}}, back).has_value());
+  require(decode({static_cast<std::uint8_t>(type), written_version, once, {64, 0}}, back).has_value());
   require((*journal)->read(append(**journal, back)).value().payload == once);
 }
 
 void decode_any(std::uint8_t choice, std::string_view payload) {
-  switch (static_cast<RecordType>(choice % 10)) {
+  const auto version = static_cast<std::uint8_t>(1 + choice / 128);
+  switch (static_cast<RecordType>(choice % 12)) {
     case RecordType::kAccepted: {
       AcceptedBrief brief;
       Accepted whole;
-      const RecordView view{static_cast<std::uint8_t>(RecordType::kAccepted), 1, payload, {64, 0}};
+      const RecordView view{static_cast<std::uint8_t>(RecordType::kAccepted), version, payload, {64, 0}};
       if (decode(view, whole)) require(decode(view, brief).has_value() && brief.id == whole.job.id);
-      return decode_record<Accepted>(RecordType::kAccepted, payload);
+      return decode_record<Accepted>(RecordType::kAccepted, version, payload);
     }
     case RecordType::kGranted:
-      return decode_record<Granted>(RecordType::kGranted, payload);
+      return decode_record<Granted>(RecordType::kGranted, version, payload);
     case RecordType::kChanged:
-      return decode_record<Changed>(RecordType::kChanged, payload);
+      return decode_record<Changed>(RecordType::kChanged, version, payload);
     case RecordType::kDone:
-      return decode_record<DoneRecord>(RecordType::kDone, payload);
+      return decode_record<DoneRecord>(RecordType::kDone, version, payload);
     case RecordType::kRemoved:
-      return decode_record<Removed>(RecordType::kRemoved, payload);
+      return decode_record<Removed>(RecordType::kRemoved, version, payload);
     case RecordType::kQueue:
-      return decode_record<QueueRecord>(RecordType::kQueue, payload);
+      return decode_record<QueueRecord>(RecordType::kQueue, version, payload);
     case RecordType::kClock:
-      return decode_record<ClockStep>(RecordType::kClock, payload);
+      return decode_record<ClockStep>(RecordType::kClock, version, payload);
     case RecordType::kMoved:
-      return decode_record<Moved>(RecordType::kMoved, payload);
+      return decode_record<Moved>(RecordType::kMoved, version, payload);
     case RecordType::kCancelAsked:
-      return decode_record<CancelAsked>(RecordType::kCancelAsked, payload);
+      return decode_record<CancelAsked>(RecordType::kCancelAsked, version, payload);
+    case RecordType::kDelivered:
+      return decode_record<Delivered>(RecordType::kDelivered, version, payload);
     case RecordType::kMark:
       return;
   }

@@ -183,6 +183,45 @@ TEST_F(Connection, TellsARouteThatItsClientIsGone) {
   expect_alive();
 }
 
+TEST_F(Connection, TellsARouteWhetherItsAnswerWasWritten) {
+  start();
+  const auto answered = [](Held& held, std::size_t bytes) {
+    auto what = std::make_shared<std::promise<std::string>>();
+    Response response{.content_type = "text/plain", .body = std::string(bytes, 'a')};
+    response.receipt = std::make_shared<Receipt>([what] { what->set_value("written"); },
+                                                 [what] { what->set_value("lost"); });
+    held.reply.send(std::move(response));
+    return what->get_future();
+  };
+  {
+    RawClient client(port_);
+    client.send(get("/later"));
+    Held held = wait_for_reply();
+    auto future = answered(held, 100);
+    EXPECT_EQ(client.receive().body.size(), 100u);
+    EXPECT_EQ(future.get(), "written");
+  }
+  {
+    // More than any socket takes, for a client that goes away instead of reading it.
+    auto client = std::make_unique<RawClient>(port_);
+    client->send(get("/later"));
+    Held held = wait_for_reply();
+    auto future = answered(held, 64 << 20);
+    client->slam();
+    EXPECT_EQ(future.get(), "lost");
+  }
+  {
+    RawClient client(port_);
+    client.send(get("/later"));
+    Held held = wait_for_reply();
+    std::promise<void> gone;
+    held.reply.on_gone([&] { gone.set_value(); });
+    client.slam();
+    gone.get_future().wait();
+    EXPECT_EQ(answered(held, 100).get(), "lost");
+  }
+}
+
 TEST_F(Connection, OfAClientThatHungUpIsNoFaultOfTheServer) {
   start();
   for (const bool slams : {false, true}) {

@@ -14,6 +14,7 @@ namespace {
 
 // Leases are checked at most so often.
 constexpr std::int64_t kLeaseCheckMs = 20;
+constexpr std::uint32_t kMostUnheard = 3;
 
 }  // namespace
 
@@ -40,6 +41,16 @@ void Simulation::observe_leases() {
       expect(!there, "job " + std::to_string(tag) + " was cancelled and its lease ran out, but it is still there");
       now_.remove(tag);
       tally_.add(Event::kCancelledWhileRunning);
+      continue;
+    }
+    // Its process died, and nobody knows whether the lease ever reached a worker.
+    if (job.outlives_process && job.subscription == 0 && !job.delivered) {
+      tally_.add(Event::kLeasesUnheardOf);
+      if (job.unheard < kMostUnheard) {
+        now_.come_back_unheard(tag);
+      } else {
+        now_.die(tag, {.reason = DeadReason::kPoison, .fault = Fault::kLost}, moment_, false);
+      }
       continue;
     }
     const Outcome outcome = core::decide_after_fault(job.rules->retry, job.counts, fault, "", 0, options_.max_crashes);

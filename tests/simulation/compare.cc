@@ -148,6 +148,12 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
     if (job->phase == Phase::kRunning) {
       const engine::Slot place = ledger.state()[ledger.state().find(job->id)].next;
       if (ledger.state().leases()[place].token != job->token) return name_of(*job) + " is leased by another token";
+      if (ledger.state().leases()[place].delivered != job->delivered) {
+        return name_of(*job) + (job->delivered ? " was delivered" : " was not delivered");
+      }
+      if (ledger.state().leases()[place].lease_ms != job->lease_ms) {
+        return name_of(*job) + ": " + numbers("its lease time", ledger.state().leases()[place].lease_ms, job->lease_ms);
+      }
       if (ledger.state().leases()[place].cancel_requested != job->cancel_requested) {
         return name_of(*job) + (job->cancel_requested ? " was cancelled" : " was not cancelled");
       }

@@ -165,6 +165,7 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
   expect(unsettled <= to.credit,
          "subscription " + std::to_string(delivery.subscription) + " holds more than its credit");
   granted_.push_back({lease.job.id, lease.token, to.outlives_process});
+  promised_ = promised_ || to.outlives_process;  // Synced before it is handed out.
 }
 
 // The commit has happened: whoever was granted a lease hears of it now, and not before.

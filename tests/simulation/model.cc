@@ -145,6 +145,7 @@ void World::start(std::uint64_t tag, std::uint64_t token, const Moment& moment) 
   job.token = token;
   job.attempts += 1;
   job.cancel_requested = false;
+  job.delivered = false;
   job.started_ms = moment.now_ms();
   job.limit_elapsed_ms = moment.elapsed_ms() + job.rules->time_limit.count();
 }
@@ -166,6 +167,7 @@ ModelJob& World::end_attempt(std::uint64_t tag, Fault fault, const std::string& 
       break;
   }
   job.history = std::min(job.history + 1, Limits::kHistory);
+  job.unheard = 0;
   job.last_error = settled ? error : "";
   job.ended_token = settled ? job.token : 0;
   job.ended_token_known = true;
@@ -194,6 +196,7 @@ void World::expire(std::uint64_t tag, const Moment& moment) {
   ModelJob& job = change(tag);
   job.phase = Phase::kDead;
   job.dead_reason = DeadReason::kExpired;
+  job.unheard = 0;
   job.finished_ms = moment.now_ms();
   job.ended_token = 0;
   job.ended_token_known = true;
@@ -203,11 +206,21 @@ void World::give_back(std::uint64_t tag, const Returned& outcome, const Moment& 
   ModelJob& job = change(tag);
   job.phase = Phase::kWaiting;
   job.attempts -= 1;
+  job.unheard = 0;
   job.ended_as = Outcome(outcome).index();
   job.ended_token = settled ? job.token : 0;
   job.ended_token_known = true;
   job.token = 0;
   if (outcome.after.count() > 0) wait_for(job, outcome.after, moment);
+}
+
+void World::come_back_unheard(std::uint64_t tag) {
+  ModelJob& job = change(tag);
+  job.phase = Phase::kWaiting;
+  job.unheard += 1;
+  job.ended_token = 0;
+  job.ended_token_known = true;
+  job.token = 0;
 }
 
 void World::finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment) {
@@ -239,6 +252,7 @@ void World::postpone(std::uint64_t tag, std::int64_t due_ms, Milliseconds at_lea
   job.ended_token = 0;
   job.ended_token_known = true;
   wait_for(job, at_least, moment);
+  job.unheard = 0;
   job.due_ms = due_ms;
 }
 
@@ -287,7 +301,6 @@ void World::reopen(const platform::Instant& instant, std::optional<std::int64_t>
     if (find(tag)->outlives_process) {
       ModelJob& job = change(tag);
       job.subscription = 0;
-      job.lease_ms = 15'000;
       job.deadline_elapsed_ms = moment.elapsed_ms() + job.lease_ms;
       const std::int64_t ran_ms = std::max<std::int64_t>(0, moment.now_ms() - job.started_ms);
       job.limit_elapsed_ms =

@@ -63,6 +63,7 @@ struct ModelJob {
   std::uint32_t attempts = 0;
   AttemptCounts counts = {};
   std::size_t history = 0;
+  std::uint32_t unheard = 0;      // Leases in a row that came to nothing with their process.
   std::string last_error = {};    // Empty: whatever the engine wrote.
   std::int64_t started_ms = 0;    // Of the attempt that runs.
   std::uint64_t ended_token = 0;  // Of the settlement that is the last thing that happened to it.
@@ -74,6 +75,7 @@ struct ModelJob {
   std::uint64_t token = 0;
   std::uint32_t subscription = 0;
   bool outlives_process = false;
+  bool delivered = false;  // And known to have reached its worker.
   bool cancel_requested = false;
   std::uint32_t lease_ms = 0;
   std::int64_t deadline_elapsed_ms = 0;
@@ -127,6 +129,7 @@ class World {
   void die(std::uint64_t tag, const Dead& outcome, const Moment& moment, bool settled);
   void expire(std::uint64_t tag, const Moment& moment);
   void give_back(std::uint64_t tag, const Returned& outcome, const Moment& moment, bool settled);
+  void come_back_unheard(std::uint64_t tag);
   void finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment);
   void reschedule(std::uint64_t tag, Time due, const Moment& moment);
   void postpone(std::uint64_t tag, std::int64_t due_ms, Milliseconds at_least, const Moment& moment);

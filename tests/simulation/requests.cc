@@ -132,6 +132,7 @@ void Simulation::request() {
                              &Simulation::request_enqueue},
                             {40, &Simulation::request_settle},
                             {10, &Simulation::request_extend},
+                            {2, &Simulation::request_mark_delivered},
                             {crowded ? 12u : 4u, &Simulation::request_cancel},
                             {4, &Simulation::request_reschedule},
                             {6, &Simulation::request_replay},
@@ -374,7 +375,31 @@ void Simulation::request_extend() {
     ModelJob& changed = now_.change(job->tag);
     changed.deadline_elapsed_ms = moment_.elapsed_ms() + changed.lease_ms;
     tally_.add(Event::kLeasesExtended);
+    learn_delivered(changed);
   }
+}
+
+void Simulation::request_mark_delivered() {
+  std::vector<LeaseRef> leases;
+  for (const Held& lease : held_) {
+    if (chance(0.3)) leases.push_back({lease.id, lease.token});
+  }
+  if (!stale_.empty()) leases.push_back({stale_.back().id, stale_.back().token});
+  (void)ledger_->mark_delivered(leases);
+  for (const LeaseRef& lease : leases) {
+    const ModelJob* job = now_.find(lease.id);
+    if (job == nullptr || job->phase != Phase::kRunning || job->token != lease.token) continue;
+    learn_delivered(now_.change(job->tag));
+    tally_.add(Event::kLeasesMarkedDelivered);
+  }
+}
+
+// A full disk may have no room for the mark.
+void Simulation::learn_delivered(ModelJob& job) {
+  if (!job.outlives_process || job.delivered) return;
+  const engine::Slot slot = ledger_->state().find(job.id);
+  job.delivered = ledger_->state().leases()[ledger_->state()[slot].next].delivered;
+  expect(job.delivered || full_ || planned_ || crashed_, "a lease is not marked as delivered");
 }
 
 }  // namespace bide::simulation

@@ -103,6 +103,8 @@ class Simulation {
   void request_enqueue();
   void request_settle();
   void request_extend();
+  void request_mark_delivered();
+  void learn_delivered(ModelJob& job);
   void request_cancel();
   void request_reschedule();
   void request_replay();

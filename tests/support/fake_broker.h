@@ -85,6 +85,15 @@ class FakeBroker : public Broker {
     std::lock_guard lock(mutex_);
     return credit_;
   }
+  // How many leases it may deliver in all, if that was said.
+  std::optional<std::uint64_t> delivery_limit() const {
+    std::lock_guard lock(mutex_);
+    return delivery_limit_;
+  }
+  std::vector<LeaseRef> marked() const {
+    std::lock_guard lock(mutex_);
+    return marked_;
+  }
   // Waits until somebody asked for an extension of this lease, so many times.
   void wait_for_extensions(std::uint64_t token, int count) {
     std::unique_lock lock(mutex_);
@@ -115,6 +124,8 @@ class FakeBroker : public Broker {
     std::lock_guard lock(mutex_);
     subscribed_ = options;
     credit_ = options.credit;
+    delivery_limit_.reset();
+    delivered_ = 0;
     sink_ = std::make_shared<LeaseSink>(std::move(sink));
     woken_.notify_all();
     return std::unique_ptr<Subscription>(std::make_unique<FakeSubscription>(*this));
@@ -159,6 +170,11 @@ class FakeBroker : public Broker {
     });
   }
 
+  void mark_delivered(std::vector<LeaseRef> leases) override {
+    std::lock_guard lock(mutex_);
+    marked_.insert(marked_.end(), leases.begin(), leases.end());
+  }
+
   Pressure pressure() const override { return {}; }
   Capabilities capabilities() const override { return {}; }
 
@@ -176,6 +192,11 @@ class FakeBroker : public Broker {
       broker_.credit_ = credit;
       broker_.woken_.notify_all();
     }
+    void set_delivery_limit(std::uint64_t deliveries) override {
+      std::lock_guard lock(broker_.mutex_);
+      broker_.delivery_limit_ = deliveries;
+      broker_.woken_.notify_all();
+    }
 
    private:
     FakeBroker& broker_;
@@ -187,7 +208,10 @@ class FakeBroker : public Broker {
     woken_.notify_all();
   }
 
-  bool can_give() const { return sink_ && !ready_.empty() && unsettled_ < credit_; }
+  bool can_give() const {
+    if (!sink_ || ready_.empty()) return false;
+    return delivery_limit_ ? delivered_ < *delivery_limit_ : unsettled_ < credit_;
+  }
 
   void serve() {
     std::unique_lock lock(mutex_);
@@ -206,6 +230,7 @@ class FakeBroker : public Broker {
           leases.push_back(std::move(ready_.front()));
           ready_.pop_front();
           ++unsettled_;
+          ++delivered_;
         }
         most_unsettled_ = std::max(most_unsettled_, static_cast<std::size_t>(unsettled_));
         const std::shared_ptr<LeaseSink> sink = sink_;
@@ -233,6 +258,9 @@ class FakeBroker : public Broker {
   SubscribeOptions subscribed_;
   int credit_ = 0;
   int unsettled_ = 0;
+  std::optional<std::uint64_t> delivery_limit_;
+  std::uint64_t delivered_ = 0;
+  std::vector<LeaseRef> marked_;
   std::size_t most_unsettled_ = 0;
   bool sinking_ = false;
   bool ended_ = false;

@@ -34,13 +34,16 @@ Status check(const SubscribeOptions& options) {
 
 class ConsumerSubscription : public Subscription {
  public:
-  ConsumerSubscription(std::function<void(int)> set_credit, std::function<void()> end)
-      : set_credit_(std::move(set_credit)), end_(std::move(end)) {}
+  ConsumerSubscription(std::function<void(int)> set_credit, std::function<void(std::uint64_t)> set_limit,
+                       std::function<void()> end)
+      : set_credit_(std::move(set_credit)), set_limit_(std::move(set_limit)), end_(std::move(end)) {}
   ~ConsumerSubscription() override { end_(); }
   void set_credit(int credit) override { set_credit_(credit); }
+  void set_delivery_limit(std::uint64_t deliveries) override { set_limit_(deliveries); }
 
  private:
   std::function<void(int)> set_credit_;
+  std::function<void(std::uint64_t)> set_limit_;
   std::function<void()> end_;
 };
 
@@ -98,6 +101,9 @@ Result<std::unique_ptr<Subscription>> Consumer::subscribe(SubscribeOptions optio
   auto set_credit = [state = state_, subscriber](int credit) {
     state->letters.post([state, subscriber, credit] { state->set_credit(subscriber, credit); });
   };
+  auto set_limit = [state = state_, subscriber](std::uint64_t deliveries) {
+    state->letters.post([state, subscriber, deliveries] { state->set_delivery_limit(subscriber, deliveries); });
+  };
   auto end = [state = state_, subscriber] {
     if (state->on_thread()) return state->end(subscriber);
     auto ended = std::make_shared<std::promise<void>>();
@@ -108,7 +114,7 @@ Result<std::unique_ptr<Subscription>> Consumer::subscribe(SubscribeOptions optio
     });
     if (posted) done.wait();
   };
-  return std::unique_ptr<Subscription>(new ConsumerSubscription(std::move(set_credit), std::move(end)));
+  return std::unique_ptr<Subscription>(new ConsumerSubscription(std::move(set_credit), std::move(set_limit), std::move(end)));
 }
 
 void Consumer::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {

@@ -266,6 +266,7 @@ void Consumer::State::release(std::unordered_map<JobId, Held>::iterator entry) {
   Held gone = std::move(entry->second);
   held.erase(entry);
   gone.owner->out -= 1;
+  gone.owner->leased -= 1;
   last_chances -= gone.last_chance ? 1 : 0;
   for (Parcel& twin : gone.twins) {
     twin.source->owner->out += 1;

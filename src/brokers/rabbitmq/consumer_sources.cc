@@ -64,13 +64,20 @@ void Consumer::State::set_credit(const std::shared_ptr<Subscriber>& subscriber, 
   if (connection != nullptr) tend_sources();
 }
 
+void Consumer::State::set_delivery_limit(const std::shared_ptr<Subscriber>& subscriber, std::uint64_t deliveries) {
+  if (subscriber->ended) return;
+  subscriber->delivery_limit = deliveries;
+  for (const auto& source : subscriber->sources) source->extra = 0;
+  if (connection != nullptr) tend_sources();
+}
+
 // The server needs a limit for each consumer: every queue has its share of the credit, but never nothing.
 int Consumer::State::wanted_prefetch(const Source& source) const {
   const Subscriber& owner = *source.owner;
-  if (owner.ended || owner.credit <= 0 || board.is_paused(source.queue)) return 0;
+  if (owner.ended || owner.credit_now() <= 0 || board.is_paused(source.queue)) return 0;
   std::int64_t weights = 0;
   for (const auto& other : owner.sources) weights += other->weight;
-  const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit} * source.weight / weights);
+  const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit_now()} * source.weight / weights);
   return static_cast<int>(std::min<std::int64_t>(share + source.extra, kMostPrefetch));
 }
 
@@ -101,7 +108,7 @@ void Consumer::State::lend() {
     if (subscriber->sources.size() < 2) continue;
     std::size_t unsettled = 0;
     for (const auto& source : subscriber->sources) unsettled += source->acks.out();
-    const auto free = static_cast<std::int64_t>(subscriber->credit) - static_cast<std::int64_t>(unsettled);
+    const auto free = static_cast<std::int64_t>(subscriber->credit_now()) - static_cast<std::int64_t>(unsettled);
     if (free <= 0) {
       subscriber->starved_since = Steady::max();
       continue;
@@ -267,7 +274,7 @@ void Consumer::State::take_delivery(Delivery delivery) {
 void Consumer::State::choose() {
   if (!caught_up) return;
   for (const auto& subscriber : subscribers) {
-    while (subscriber->out < subscriber->credit) {
+    while (subscriber->out < subscriber->credit_now()) {
       Source* next = nullptr;
       for (const auto& source : subscriber->sources) {
         if (source->buffer.empty()) continue;
@@ -399,6 +406,8 @@ void Consumer::State::grant(Parcel parcel) {
   watch_lease(id, token, std::min(entry.lease_until, entry.limit_until));
   entry.parcel = std::move(parcel);
   held.emplace(id, std::move(entry));
+  owner->leased += 1;
+  owner->delivered += 1;
   owner->granted.push_back(std::move(lease));
   count<&Stats::leased>();
 }

@@ -7,12 +7,14 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <thread>
 #include <unordered_map>
@@ -74,13 +76,22 @@ struct Subscriber {
   SubscribeOptions options;
   LeaseSink sink;
   int credit = 0;
-  int out = 0;  // Leases unsettled, and parcels on the way to become one.
+  int out = 0;     // Leases unsettled, and parcels on the way to become one.
+  int leased = 0;  // Leases unsettled.
+  std::optional<std::uint64_t> delivery_limit;  // Takes the place of the credit.
+  std::uint64_t delivered = 0;                  // Leases since it began.
   bool ended = false;
   Steady starved_since = {};  // Has had credit to spare since then.
   std::vector<std::shared_ptr<Source>> sources;
   std::vector<Lease> granted;  // In this round.
   // Waits for the first try to consume.
   std::function<void(Status)> started;
+
+  int credit_now() const {
+    if (!delivery_limit) return credit;
+    const std::uint64_t left = *delivery_limit > delivered ? *delivery_limit - delivered : 0;
+    return leased + static_cast<int>(std::min<std::uint64_t>(left, 1'000'000));
+  }
 };
 
 // A lease that is out.
@@ -204,6 +215,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void add(std::shared_ptr<Subscriber> subscriber);
   void end(const std::shared_ptr<Subscriber>& subscriber);
   void set_credit(const std::shared_ptr<Subscriber>& subscriber, int credit);
+  void set_delivery_limit(const std::shared_ptr<Subscriber>& subscriber, std::uint64_t deliveries);
   void tend_sources();
   void start(const std::shared_ptr<Source>& source);
   void stop(const std::shared_ptr<Source>& source);

@@ -32,9 +32,24 @@ void Poller::set_credit(int credit) {
     std::unique_lock lock(mutex_);
     credit_ = std::max(credit, 0);
     // A poll that asks for more than is wanted now is called back.
-    if (claimed_ > 0 && claimed_ + static_cast<int>(held_.size()) > credit_ && leaving_ == 0) leave(lock);
+    if (claimed_ > 0 && claimed_ > room() && leaving_ == 0) leave(lock);
   }
   pump();
+}
+
+void Poller::set_delivery_limit(std::uint64_t deliveries) {
+  {
+    std::unique_lock lock(mutex_);
+    delivery_limit_ = deliveries;
+    if (claimed_ > 0 && claimed_ > room() && leaving_ == 0) leave(lock);
+  }
+  pump();
+}
+
+int Poller::room() const {
+  if (!delivery_limit_) return credit_ - static_cast<int>(held_.size());
+  if (*delivery_limit_ <= delivered_) return 0;
+  return static_cast<int>(std::min<std::uint64_t>(*delivery_limit_ - delivered_, wire::kMostLeases));
 }
 
 void Poller::end() {
@@ -80,7 +95,7 @@ void Poller::pump() {
   {
     const std::lock_guard lock(mutex_);
     if (ended_ || waiting_ || claimed_ > 0 || leaving_ > 0) return;
-    max = std::min(credit_ - static_cast<int>(held_.size()), most_leases_);
+    max = std::min(room(), most_leases_);
     if (max <= 0) return;
     claimed_ = max;
   }
@@ -179,6 +194,7 @@ void Poller::deliver(std::vector<Lease> leases) {
       });
       return;
     }
+    delivered_ += leases.size();
     const std::int64_t now = now_ms();
     for (const Lease& lease : leases) {
       const std::int64_t begun = now - lease.age.count();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
 
   void start() { pump(); }
   void set_credit(int credit);
+  void set_delivery_limit(std::uint64_t deliveries);
   // No lease arrives afterwards. Waits for the server to know it, for a moment, and for leases that come all the same
   // to be given back, unless on a thread of the caller.
   void end();
@@ -70,7 +72,8 @@ class Poller : public std::enable_shared_from_this<Poller> {
   void deliver(std::vector<Lease> leases);
   void leave(std::unique_lock<std::mutex>& lock);
   void set_alarm(std::unique_lock<std::mutex>& lock);
-  void expire();  // With the lock held.
+  void expire();      // With the lock held.
+  int room() const;   // Likewise: how many more leases are wanted.
 
   const std::string name_;
   const SubscribeOptions options_;
@@ -84,6 +87,8 @@ class Poller : public std::enable_shared_from_this<Poller> {
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable changed_;
   int credit_ = 0;
+  std::optional<std::uint64_t> delivery_limit_;  // Takes the place of the credit.
+  std::uint64_t delivered_ = 0;
   int claimed_ = 0;  // By the poll that waits at the server; 0: there is none.
   int leaving_ = 0;
   int giving_back_ = 0;

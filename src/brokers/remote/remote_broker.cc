@@ -36,6 +36,7 @@ class RemoteBroker::Handle : public Subscription {
   explicit Handle(std::shared_ptr<Poller> poller) : poller_(std::move(poller)) {}
   ~Handle() override { poller_->end(); }
   void set_credit(int credit) override { poller_->set_credit(credit); }
+  void set_delivery_limit(std::uint64_t deliveries) override { poller_->set_delivery_limit(deliveries); }
 
  private:
   const std::shared_ptr<Poller> poller_;

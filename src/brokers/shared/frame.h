@@ -15,6 +15,8 @@
 //                                     <-   answer, then leases {leases} as often as there are any
 //   set_credit {number, credit}       ->
 //   unwatch                           ->   with the number of the watch, which is not answered then
+//   set_delivery_limit {number, limit} ->
+//   mark_delivered {leases}           ->
 //                                     <-   pressure {pressure} when it has changed
 //   goodbye                           ->   answers to all calls before it, then the end of the stream
 //                                     <-   goodbye: what was not answered before it was not begun
@@ -46,6 +48,8 @@ enum class FrameType : std::uint8_t {
   kSubscribe = 7,
   kUnsubscribe = 8,
   kSetCredit = 9,
+  kSetDeliveryLimit = 10,
+  kMarkDelivered = 11,
   kEnqueue = 16,
   kExtend = 17,
   kSettle = 18,

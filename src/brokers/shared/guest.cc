@@ -293,7 +293,12 @@ void Guest::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vect
       // This process or the owner stood still while they were under way: they have run out, others may have them.
       const Milliseconds age(now_ms() - granted_ms + 1);  // Rather older than younger than the owner thinks.
       const SubscribeOptions& options = found->second.options;
-      if (age >= options.lease) return;
+      if (age >= options.lease) {
+        found->second.passed_over += leases.size();
+        if (found->second.delivery_limit) renew_credit(number, found->second);
+        return;
+      }
+      found->second.arrived += leases.size();
       sink = found->second.sink;
       const std::int64_t lease_ms = options.lease.count();
       for (Lease& lease : leases) {
@@ -406,8 +411,11 @@ void Guest::join(Greeted greeted) {
     if (!subscribed.established || subscribed.ended) continue;
     SubscribeOptions options = subscribed.options;
     options.credit = subscribed.rest();
+    subscribed.before_owner = subscribed.arrived;
+    subscribed.passed_over = 0;
     const std::uint64_t call = ++last_number_;
     say(make_frame(FrameType::kSubscribe, call, [&, name = number](Encoder& out) { put(out, name, options); }));
+    if (subscribed.delivery_limit) renew_credit(number, subscribed);
   }
   for (auto& [number, call] : calls_) unsent_.emplace_back(number, call.frame);
   for (auto& [number, subscribed] : subscriptions_) {
@@ -432,6 +440,9 @@ void Guest::succeed(Successor successor) {
       auto inner = successor.broker->subscribe(std::move(options), *subscribed.sink);
       if (inner) {
         subscribed.inner = std::move(*inner);
+        subscribed.before_owner = subscribed.arrived;
+        subscribed.passed_over = 0;
+        if (subscribed.delivery_limit) renew_credit(number, subscribed);
       } else {
         refused.emplace(number, inner.error());
       }

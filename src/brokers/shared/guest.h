@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -58,6 +59,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  void mark_delivered(std::vector<LeaseRef> leases) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override;
 
@@ -102,6 +104,16 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
     bool established = false;  // An owner has accepted it.
     bool ended = false;
     std::unique_ptr<Subscription> inner;  // Of the successor.
+    std::optional<std::uint64_t> delivery_limit;  // Takes the place of the credit.
+    std::uint64_t arrived = 0;                    // Leases that this subscription had.
+    std::uint64_t before_owner = 0;               // Of those, by earlier owners.
+    std::uint64_t passed_over = 0;                // Leases of this owner that arrived too late and count for nothing.
+
+    // As the owner counts.
+    std::uint64_t limit_at_owner() const {
+      const std::uint64_t limit = *delivery_limit + passed_over;
+      return limit > before_owner ? limit - before_owner : 0;
+    }
 
     int rest() const { return credit > carried ? credit - carried : 0; }
   };
@@ -137,6 +149,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void say(std::string frame);  // With the lock held, while connected: no answer is expected.
   void wake();                  // With the lock held.
   void set_credit(std::uint64_t number, int credit);
+  void set_delivery_limit(std::uint64_t number, std::uint64_t deliveries);
   void renew_credit(std::uint64_t number, Subscribed& subscribed);  // With the lock held.
   void unsubscribe(std::uint64_t number);
   void release(const std::vector<std::uint64_t>& tokens);

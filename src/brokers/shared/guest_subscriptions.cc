@@ -24,6 +24,7 @@ class Guest::Handle : public Subscription {
   Handle(std::shared_ptr<Guest> guest, std::uint64_t number) : guest_(std::move(guest)), number_(number) {}
   ~Handle() override { guest_->unsubscribe(number_); }
   void set_credit(int credit) override { guest_->set_credit(number_, credit); }
+  void set_delivery_limit(std::uint64_t deliveries) override { guest_->set_delivery_limit(number_, deliveries); }
 
  private:
   const std::shared_ptr<Guest> guest_;
@@ -112,7 +113,32 @@ void Guest::set_credit(std::uint64_t number, int credit) {
   renew_credit(number, found->second);
 }
 
+void Guest::set_delivery_limit(std::uint64_t number, std::uint64_t deliveries) {
+  std::lock_guard lock(mutex_);
+  const auto found = subscriptions_.find(number);
+  if (found == subscriptions_.end()) return;
+  found->second.delivery_limit = deliveries;
+  renew_credit(number, found->second);
+}
+
+void Guest::mark_delivered(std::vector<LeaseRef> leases) {
+  std::unique_lock lock(mutex_);
+  if (state_ == State::kSucceeded) {
+    Broker* const broker = successor_.broker;
+    lock.unlock();
+    return broker->mark_delivered(std::move(leases));
+  }
+  if (state_ != State::kConnected) return;
+  say(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, leases); }));
+}
+
 void Guest::renew_credit(std::uint64_t number, Subscribed& subscribed) {
+  if (subscribed.delivery_limit) {
+    const std::uint64_t limit = subscribed.limit_at_owner();
+    if (subscribed.inner != nullptr) return subscribed.inner->set_delivery_limit(limit);
+    if (state_ != State::kConnected) return;
+    return say(make_frame(FrameType::kSetDeliveryLimit, 0, [&](Encoder& out) { put(out, number, limit); }));
+  }
   if (subscribed.inner != nullptr) {
     subscribed.inner->set_credit(subscribed.rest());
   } else if (state_ == State::kConnected) {

@@ -162,6 +162,10 @@ bool Host::take_frame(Visitor& visitor, const Frame& frame) {
       return unsubscribe(visitor, frame);
     case FrameType::kSetCredit:
       return set_credit(visitor, frame);
+    case FrameType::kSetDeliveryLimit:
+      return set_delivery_limit(visitor, frame);
+    case FrameType::kMarkDelivered:
+      return mark_delivered(frame);
     case FrameType::kHolding:
       return take_holding(visitor, frame);
     case FrameType::kExtend:
@@ -234,7 +238,7 @@ void Host::watch_the_clock() {
         visitor.outgoing.bytes() > (visitor.stalled ? limits_.backlog_bytes / 4 : limits_.backlog_bytes);
     if (stalled != visitor.stalled) {
       visitor.stalled = stalled;
-      for (auto& [name, visit] : visitor.subscriptions) visit.subscription->set_credit(stalled ? 0 : visit.credit);
+      for (auto& [name, visit] : visitor.subscriptions) visit.renew(stalled);
     }
     const std::int64_t idle = visitor.blocked_since_ms == 0 ? 0 : now - visitor.blocked_since_ms;
     const bool full = visitor.outgoing.bytes() > limits_.backlog_most_bytes && idle > kFullAtMostMs;

@@ -64,6 +64,8 @@ class Host {
   bool subscribe(Visitor& visitor, const Frame& frame);
   bool unsubscribe(Visitor& visitor, const Frame& frame);
   bool set_credit(Visitor& visitor, const Frame& frame);
+  bool set_delivery_limit(Visitor& visitor, const Frame& frame);
+  bool mark_delivered(const Frame& frame);
   bool take_holding(Visitor& visitor, const Frame& frame);
   bool extend(Visitor& visitor, const Frame& frame);
   bool settle(Visitor& visitor, const Frame& frame);

@@ -45,7 +45,7 @@ bool Host::subscribe(Visitor& visitor, const Frame& frame) {
       });
     });
     if (subscribed) {
-      visitor.subscriptions.emplace(number, Visit{std::move(*subscribed), credit});
+      visitor.subscriptions.emplace(number, Visit{.subscription = std::move(*subscribed), .credit = credit});
     } else {
       answered = subscribed.error();
     }
@@ -78,7 +78,27 @@ bool Host::set_credit(Visitor& visitor, const Frame& frame) {
   const auto found = visitor.subscriptions.find(number);
   if (found == visitor.subscriptions.end()) return true;
   found->second.credit = credit;
-  if (!visitor.stalled) found->second.subscription->set_credit(credit);
+  found->second.renew(visitor.stalled);
+  return true;
+}
+
+bool Host::set_delivery_limit(Visitor& visitor, const Frame& frame) {
+  Decoder in(frame.payload);
+  const auto number = take<std::uint64_t>(in);
+  const auto limit = take<std::uint64_t>(in);
+  if (!in.done()) return false;
+  const auto found = visitor.subscriptions.find(number);
+  if (found == visitor.subscriptions.end()) return true;
+  found->second.delivery_limit = limit;
+  found->second.renew(visitor.stalled);
+  return true;
+}
+
+bool Host::mark_delivered(const Frame& frame) {
+  Decoder in(frame.payload);
+  auto leases = take<std::vector<LeaseRef>>(in);
+  if (!in.done()) return false;
+  engine_.mark_delivered(std::move(leases));
   return true;
 }
 

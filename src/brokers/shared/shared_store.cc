@@ -101,6 +101,8 @@ void SharedStore::settle(std::vector<Settlement> settlements, Completion<std::ve
   engine->settle(std::move(settlements), std::move(done));
 }
 
+void SharedStore::mark_delivered(std::vector<LeaseRef> leases) { broker().mark_delivered(std::move(leases)); }
+
 void SharedStore::queues(Completion<std::vector<QueueInfo>> done) { inspector().queues(std::move(done)); }
 
 void SharedStore::find(JobId id, Completion<JobInfo> done) { inspector().find(id, std::move(done)); }

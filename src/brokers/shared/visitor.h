@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "bide/broker.h"
@@ -19,6 +20,13 @@ namespace bide::brokers::shared {
 struct Visit {
   std::unique_ptr<Subscription> subscription;
   int credit = 0;
+  std::optional<std::uint64_t> delivery_limit = {};
+
+  // A guest that is stalled gets nothing more.
+  void renew(bool stalled) {
+    if (!delivery_limit) return subscription->set_credit(stalled ? 0 : credit);
+    subscription->set_delivery_limit(stalled ? 0 : *delivery_limit);
+  }
 };
 
 enum class VisitorState {

@@ -72,6 +72,7 @@ std::optional<std::string> JobCensus::apply_one(const RecordFacts& facts, const 
       break;
     }
     case RecordType::kCancelAsked:
+    case RecordType::kDelivered:
       if (place.state != State::kRunning) return misfit(facts.type, id, "which is not running");
       break;
     case RecordType::kMoved:

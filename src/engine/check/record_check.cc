@@ -52,7 +52,7 @@ void skip_headers(Bytes& in) {
   }
 }
 
-Problem accepted(Bytes& in, RecordFacts& facts) {
+Problem accepted(Bytes& in, std::uint8_t, RecordFacts& facts) {
   facts.ids = {in.id()};
   const std::uint8_t flags = in.u8();
   const std::uint8_t more = in.u8();
@@ -82,24 +82,34 @@ Problem accepted(Bytes& in, RecordFacts& facts) {
   return std::nullopt;
 }
 
-Problem granted(Bytes& in, RecordFacts& facts) {
-  const std::uint8_t flags = in.u8();
-  if (flags >= 4) return "unknown flags";
-  skip_time(in);
-  if (flags & 2) in.string();
+void take_leases(Bytes& in, RecordFacts& facts) {
   for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
     facts.ids.push_back(in.id());
     in.count();
   }
+}
+
+Problem granted(Bytes& in, std::uint8_t version, RecordFacts& facts) {
+  const std::uint8_t flags = in.u8();
+  if (flags >= 4) return "unknown flags";
+  skip_time(in);
+  if (flags & 2) in.string();
+  if (version > 1) in.count();
+  take_leases(in, facts);
   return std::nullopt;
 }
 
-Problem changed(Bytes& in, RecordFacts& facts) {
+Problem delivered(Bytes& in, std::uint8_t, RecordFacts& facts) {
+  take_leases(in, facts);
+  return std::nullopt;
+}
+
+Problem changed(Bytes& in, std::uint8_t version, RecordFacts& facts) {
   facts.ids = {in.id()};
   facts.cause = in.u8();
   if (facts.cause < 1 || facts.cause > 5) return "an unknown cause";
   const std::uint8_t flags = in.u8();
-  if (flags >= 32) return "unknown flags";
+  if (flags >= (version > 1 ? 64 : 32)) return "unknown flags";
   skip_time(in);
   in.count();
   in.count();
@@ -110,10 +120,11 @@ Problem changed(Bytes& in, RecordFacts& facts) {
     if (Problem problem = check_past(in)) return problem;
   }
   if (flags & 16) in.string();
+  if (flags & 32) in.count();
   return std::nullopt;
 }
 
-Problem done(Bytes& in, RecordFacts& facts) {
+Problem done(Bytes& in, std::uint8_t, RecordFacts& facts) {
   facts.ids = {in.id()};
   const std::uint8_t flags = in.u8();
   if (flags >= 8) return "unknown flags";
@@ -126,7 +137,7 @@ Problem done(Bytes& in, RecordFacts& facts) {
   return std::nullopt;
 }
 
-Problem removed(Bytes& in, RecordFacts& facts) {
+Problem removed(Bytes& in, std::uint8_t, RecordFacts& facts) {
   facts.cause = in.u8();
   if (facts.cause < 1 || facts.cause > 4) return "an unknown cause";
   skip_time(in);
@@ -134,29 +145,29 @@ Problem removed(Bytes& in, RecordFacts& facts) {
   return std::nullopt;
 }
 
-Problem queue(Bytes& in, RecordFacts&) {
+Problem queue(Bytes& in, std::uint8_t, RecordFacts&) {
   if (in.u8() > 1) return "neither paused nor open";
   in.string();
   return std::nullopt;
 }
 
-Problem clock(Bytes& in, RecordFacts&) {
+Problem clock(Bytes& in, std::uint8_t, RecordFacts&) {
   in.u64();
   return std::nullopt;
 }
 
-Problem cancel_asked(Bytes& in, RecordFacts& facts) {
+Problem cancel_asked(Bytes& in, std::uint8_t, RecordFacts& facts) {
   facts.ids = {in.id()};
   skip_time(in);
   return std::nullopt;
 }
 
-Problem mark(Bytes& in, RecordFacts&) {
+Problem mark(Bytes& in, std::uint8_t, RecordFacts&) {
   in.rest();
   return std::nullopt;
 }
 
-Problem moved(Bytes& in, RecordFacts& facts) {
+Problem moved(Bytes& in, std::uint8_t, RecordFacts& facts) {
   facts.moved_from = in.count();
   in.count();
   const std::uint8_t type = in.u8();
@@ -171,14 +182,15 @@ Problem moved(Bytes& in, RecordFacts& facts) {
 
 struct Kind {
   std::string_view name;
-  Problem (*take)(Bytes&, RecordFacts&);
+  Problem (*take)(Bytes&, std::uint8_t version, RecordFacts&);
+  std::uint8_t newest = 1;  // Version.
 };
 
 // By number, from 1.
-constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accepted}, Kind{"granted", granted},
-                               Kind{"changed", changed}, Kind{"done", done},         Kind{"removed", removed},
+constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accepted}, Kind{"granted", granted, 2},
+                               Kind{"changed", changed, 2}, Kind{"done", done, 2},         Kind{"removed", removed},
                                Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved},
-                               Kind{"cancel asked", cancel_asked}};
+                               Kind{"cancel asked", cancel_asked}, Kind{"delivered", delivered}};
 
 }  // namespace
 
@@ -189,12 +201,11 @@ std::string_view name_of_type(std::uint8_t type) {
 std::optional<std::string> take_apart(std::uint8_t type, std::uint8_t version, std::string_view payload,
                                       RecordFacts& facts) {
   if (type < 1 || type > kKinds.size()) return "a record of unknown type " + std::to_string(type);
-  const std::uint8_t newest = type == 5 ? 2 : 1;
-  if (version < 1 || version > newest) return "a record of unknown version " + std::to_string(version);
+  if (version < 1 || version > kKinds[type - 1].newest) return "a record of unknown version " + std::to_string(version);
   facts.type = static_cast<RecordType>(type);
   Bytes in(payload);
   const Kind& kind = kKinds[type - 1];
-  Problem problem = kind.take(in, facts);
+  Problem problem = kind.take(in, version, facts);
   if (!problem && !in.ok()) problem = "it is too short for its fields";
   if (!problem && !in.at_end()) problem = "it is longer than its fields";
   if (problem) return std::string(kind.name) + ": " + *problem;

@@ -23,6 +23,7 @@ enum class RecordType : std::uint8_t {
   kClock,
   kMoved,
   kCancelAsked,
+  kDelivered,
 };
 
 // "accepted"; empty when there is no such type.
@@ -31,7 +32,7 @@ std::string_view name_of_type(std::uint8_t type);
 // What the record does to jobs; what does not matter for counting them is only checked.
 struct RecordFacts {
   RecordType type = RecordType::kMark;
-  std::vector<JobId> ids = {};      // One, or of granted and removed any number.
+  std::vector<JobId> ids = {};      // One, or of granted, removed and delivered any number.
   bool replaces_body = false;       // accepted: of a running job, which waits again.
   bool dead = false;                // changed.
   std::uint8_t cause = 0;           // changed, removed.

@@ -240,28 +240,33 @@ class Repairer {
       return false;
     }
     // Each id that goes leaves more room than a mark needs.
-    const std::string kept = framed({record.type, rest}, record.address);
+    const std::string kept = framed({record.type, rest, record.version}, record.address);
     content.replace(offset, kept.size(), kept);
     put_mark(content, offset + kept.size(), end, base);
     return false;
   }
 
-  // The payload of granted or removed without some of its jobs.
+  // The payload of granted, delivered or removed without some of its jobs.
   static std::string without(const RecordAt& record, const std::set<JobId>& misfits) {
+    const bool delivered = record.type == static_cast<std::uint8_t>(RecordType::kDelivered);
     const bool granted = record.type == static_cast<std::uint8_t>(RecordType::kGranted);
+    const bool has_tokens = granted || delivered;
     Bytes in(record.payload);
-    const std::uint8_t flags = in.u8();
-    in.u64();
-    if (granted && (flags & 2) != 0) in.string();
+    if (!delivered) {
+      const std::uint8_t flags = in.u8();
+      in.u64();
+      if (granted && (flags & 2) != 0) in.string();
+      if (granted && record.version > 1) in.count();
+    }
     std::string out(record.payload.substr(0, record.payload.size() - in.left()));
     std::string kept;
     std::uint64_t count = 0;
     for (std::uint64_t left = in.count(); left > 0; --left) {
       const JobId id = in.id();
-      const std::uint64_t token = granted ? in.count() : 0;
+      const std::uint64_t token = has_tokens ? in.count() : 0;
       if (misfits.contains(id)) continue;
       put_id(kept, id);
-      if (granted) put_count(kept, token);
+      if (has_tokens) put_count(kept, token);
       ++count;
     }
     put_count(out, count);

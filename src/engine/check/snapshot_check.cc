@@ -10,7 +10,7 @@ namespace bide::engine::check {
 namespace {
 
 constexpr std::string_view kMagic = "BIDESNAP";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 
@@ -25,6 +25,7 @@ using Problem = std::optional<std::string>;
 struct Loader {
   JobCensus& census;
   SnapshotFacts& facts;
+  const std::uint32_t version;
   std::uint64_t queues = 0;
   std::uint64_t kinds = 0;
   std::unordered_set<JobId> leased = {};
@@ -54,7 +55,8 @@ struct Loader {
       in.u64();
       in.u64();
       in.string();
-      if (in.u8() > 3) return "a lease with unknown flags";
+      if (in.u8() > (version > 1 ? 7 : 3)) return "a lease with unknown flags";
+      if (version > 1) in.count();
     }
     if (!in.at_end()) return "the first block does not fit its fields";
     return std::nullopt;
@@ -114,10 +116,10 @@ struct Loader {
 std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus& census, SnapshotFacts& facts) {
   if (content.size() < kFileHeader || !content.starts_with(kMagic)) return SnapshotProblem{0, "not a snapshot"};
   const std::uint32_t version = Bytes(content.substr(kMagic.size())).u32();
-  if (version != kVersion) {
+  if (version < 1 || version > kVersion) {
     return SnapshotProblem{kMagic.size(), "snapshot version " + std::to_string(version), version > kVersion};
   }
-  Loader loader{census, facts};
+  Loader loader{census, facts, version};
   std::uint8_t last = 0;
   for (std::uint64_t offset = kFileHeader; last != kEnd;) {
     const std::string_view left = content.substr(offset);

@@ -12,7 +12,7 @@ namespace bide::engine::check {
 
 namespace {
 
-constexpr std::size_t kFileHeader = 12;
+constexpr std::size_t kVersionAt = 8, kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 constexpr std::uint8_t kMeta = 1, kRows = 2, kEnd = 3;
 constexpr std::uint8_t kRunning = 3, kDone = 4;
@@ -73,7 +73,7 @@ std::optional<std::string> read_rows(std::string_view payload, const std::set<Jo
 }
 
 // The first block for those jobs only whose rows are there: without the leases of others, which count as deleted.
-std::string for_rows(std::string_view meta, const Rows& rows) {
+std::string for_rows(std::string_view meta, std::uint32_t version, const Rows& rows) {
   constexpr std::size_t kAccepted = 0, kDeleted = 3;
   Bytes in(meta);
   std::string out;
@@ -101,6 +101,7 @@ std::string for_rows(std::string_view meta, const Rows& rows) {
     in.u64();
     in.string();
     in.u8();
+    if (version > 1) in.count();
     if (!in.ok() || !rows.running.contains(id)) continue;
     kept += meta.substr(from, meta.size() - in.left() - from);
     ++count;
@@ -113,6 +114,7 @@ std::string for_rows(std::string_view meta, const Rows& rows) {
 
 std::optional<SnapshotRepair> repair_snapshot(std::string_view content, const std::set<JobId>& without) {
   if (content.size() < kFileHeader) return std::nullopt;
+  const std::uint32_t version = Bytes(content.substr(kVersionAt)).u32();
   const auto meta = block_at(content, kFileHeader);
   if (!meta || meta->type != kMeta) return std::nullopt;
   SnapshotRepair repair;
@@ -141,8 +143,8 @@ std::optional<SnapshotRepair> repair_snapshot(std::string_view content, const st
     offset = next;
   }
   repair.content = "BIDESNAP";
-  put_u32(repair.content, 1);
-  append_block(repair.content, kMeta, for_rows(meta->payload, rows));
+  put_u32(repair.content, version);
+  append_block(repair.content, kMeta, for_rows(meta->payload, version, rows));
   for (const std::string& payload : kept) append_block(repair.content, kRows, payload);
   std::string end;
   put_u64(end, rows.count);

@@ -48,7 +48,7 @@ std::string segment_header(std::uint64_t base) {
 std::string framed(const NewRecord& record, std::uint64_t address) {
   std::string summed;
   summed += static_cast<char>(record.type);
-  summed += '\1';
+  summed += static_cast<char>(record.version);
   summed += record.payload;
   std::string out;
   put_u32(out, static_cast<std::uint32_t>(record.payload.size()));

@@ -22,6 +22,7 @@ std::string segment_header(std::uint64_t base);
 struct NewRecord {
   std::uint8_t type = 1;
   std::string payload = {};
+  std::uint8_t version = 1;
 };
 
 // A record as it has to stand at that address.

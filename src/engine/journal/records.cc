@@ -10,8 +10,10 @@ namespace {
 
 static_assert(static_cast<std::uint8_t>(RecordType::kMark) == kMarkType);
 
+// A type is written in version 1 unless it says something that only a later version can.
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint8_t kDoneWithPast = 2;  // So that a bide that does not know it says so, and not that it is damaged.
+constexpr std::uint8_t kNewestVersion = 2;  // Of granted and changed.
 
 // Bits of the flags byte of each record: a field whose bit is not set has its default and is not written.
 namespace accepted {
@@ -25,6 +27,7 @@ constexpr std::uint8_t kOutlivesProcess = 1, kWorker = 2, kAll = 3;
 }  // namespace granted
 namespace changed {
 constexpr std::uint8_t kToken = 1, kDueIsWall = 2, kDead = 4, kPast = 8, kUniqueKey = 16, kAll = 31;
+constexpr std::uint8_t kUnheard = 32;  // Version 2.
 }  // namespace changed
 namespace done {
 constexpr std::uint8_t kResult = 1, kContentType = 2, kPast = 4, kAll = 7;
@@ -52,6 +55,8 @@ std::string_view name_of(RecordType type) {
       return "moved";
     case RecordType::kCancelAsked:
       return "cancel asked";
+    case RecordType::kDelivered:
+      return "delivered";
   }
   return "unknown";
 }
@@ -85,6 +90,25 @@ Status complete(const Decoder& in, const RecordView& view, RecordType type) {
 
 Encoder& begin(Journal& journal, RecordType type, std::uint8_t version = kVersion) {
   return journal.begin(static_cast<std::uint8_t>(type), version);
+}
+
+void put_grants(Encoder& out, const std::vector<Grant>& grants) {
+  out.count(grants.size());
+  for (const Grant& grant : grants) {
+    out.id(grant.id);
+    out.count(grant.token);
+  }
+}
+
+const char* get_grants(Decoder& in, std::vector<Grant>& out) {
+  const std::uint64_t grants = in.count();
+  if (grants > in.left() / (JobId::kSize + 1)) return "it has more leases than bytes";
+  out.resize(static_cast<std::size_t>(grants));
+  for (Grant& grant : out) {
+    grant.id = in.id();
+    grant.token = in.count();
+  }
+  return nullptr;
 }
 
 // What recovery needs stands first, so that it need not look at the rest.
@@ -253,35 +277,28 @@ Status decode(const RecordView& view, Accepted& out) {
 }
 
 RecordRef append(Journal& journal, const Granted& record) {
-  Encoder& out = begin(journal, RecordType::kGranted);
+  Encoder& out = begin(journal, RecordType::kGranted, record.outlives_process ? kNewestVersion : kVersion);
   const std::uint8_t worker = record.worker.empty() ? 0 : granted::kWorker;
   out.u8(static_cast<std::uint8_t>((record.outlives_process ? granted::kOutlivesProcess : 0) | worker));
   out.i64(record.at_ms);
   if (worker) out.string(record.worker);
-  out.count(record.grants.size());
-  for (const Grant& grant : record.grants) {
-    out.id(grant.id);
-    out.count(grant.token);
-  }
+  if (record.outlives_process) out.count(record.lease_ms);
+  put_grants(out, record.grants);
   return journal.finish();
 }
 
 Status decode(const RecordView& view, Granted& out) {
   constexpr RecordType type = RecordType::kGranted;
-  if (Status status = check_kind(view, type); !status) return status;
+  if (Status status = check_kind(view, type, kNewestVersion); !status) return status;
   Decoder in(view.payload);
   const std::uint8_t flags = in.u8();
   if (flags & ~granted::kAll) return malformed(view, type, "it has a flag that is not known");
   out.outlives_process = (flags & granted::kOutlivesProcess) != 0;
   out.at_ms = in.i64();
   out.worker = flags & granted::kWorker ? in.string() : std::string_view();
-  const std::uint64_t grants = in.count();
-  if (grants > in.left() / (JobId::kSize + 1)) return malformed(view, type, "it has more grants than bytes");
-  out.grants.resize(static_cast<std::size_t>(grants));
-  for (Grant& grant : out.grants) {
-    grant.id = in.id();
-    grant.token = in.count();
-  }
+  out.lease_ms = 0;
+  if (view.version > 1 && !get_u32(in, out.lease_ms)) return malformed(view, type, "its lease time is out of range");
+  if (const char* wrong = get_grants(in, out.grants)) return malformed(view, type, wrong);
   return complete(in, view, type);
 }
 
@@ -292,7 +309,8 @@ RecordRef append(Journal& journal, const Changed& record) {
   if (record.dead) flags |= changed::kDead;
   if (!is_empty(record.past)) flags |= changed::kPast;
   if (!record.unique_key.empty()) flags |= changed::kUniqueKey;
-  Encoder& out = begin(journal, RecordType::kChanged);
+  if (record.past.unheard != 0) flags |= changed::kUnheard;
+  Encoder& out = begin(journal, RecordType::kChanged, flags & changed::kUnheard ? kNewestVersion : kVersion);
   out.id(record.id);
   out.u8(static_cast<std::uint8_t>(record.cause));
   out.u8(flags);
@@ -303,12 +321,13 @@ RecordRef append(Journal& journal, const Changed& record) {
   if (flags & changed::kDead) out.u8(static_cast<std::uint8_t>(*record.dead));
   if (flags & changed::kPast) put_past(out, record.past);
   if (flags & changed::kUniqueKey) out.string(record.unique_key);
+  if (flags & changed::kUnheard) out.count(record.past.unheard);
   return journal.finish();
 }
 
 Status decode(const RecordView& view, Changed& out) {
   constexpr RecordType type = RecordType::kChanged;
-  if (Status status = check_kind(view, type); !status) return status;
+  if (Status status = check_kind(view, type, kNewestVersion); !status) return status;
   Decoder in(view.payload);
   out = Changed();
   out.id = in.id();
@@ -319,7 +338,8 @@ Status decode(const RecordView& view, Changed& out) {
   }
   out.cause = static_cast<ChangeCause>(cause);
   const std::uint8_t flags = in.u8();
-  if (flags & ~changed::kAll) return malformed(view, type, "it has a flag that is not known");
+  const std::uint8_t known = view.version > 1 ? changed::kAll | changed::kUnheard : changed::kAll;
+  if (flags & ~known) return malformed(view, type, "it has a flag that is not known");
   out.due_is_wall = (flags & changed::kDueIsWall) != 0;
   out.at_ms = in.i64();
   out.due_ms = get_time(in, out.at_ms);
@@ -335,6 +355,9 @@ Status decode(const RecordView& view, Changed& out) {
     if (const char* wrong = get_past(in, out.past)) return malformed(view, type, wrong);
   }
   if (flags & changed::kUniqueKey) out.unique_key = in.string();
+  if (flags & changed::kUnheard && !get_u32(in, out.past.unheard)) {
+    return malformed(view, type, "its count of leases unheard of is out of range");
+  }
   return complete(in, view, type);
 }
 
@@ -444,6 +467,19 @@ Status decode(const RecordView& view, CancelAsked& out) {
   Decoder in(view.payload);
   out.id = in.id();
   out.at_ms = in.i64();
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const Delivered& record) {
+  put_grants(begin(journal, RecordType::kDelivered), record.leases);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, Delivered& out) {
+  constexpr RecordType type = RecordType::kDelivered;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  if (const char* wrong = get_grants(in, out.leases)) return malformed(view, type, wrong);
   return complete(in, view, type);
 }
 

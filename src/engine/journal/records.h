@@ -29,6 +29,7 @@ enum class RecordType : std::uint8_t {
   kClock = 8,    // The wall clock was stepped.
   kMoved = 9,    // Compaction: a record in a new place.
   kCancelAsked = 10,  // Somebody wants a running job to end: if this attempt does not finish it, none will.
+  kDelivered = 11,    // Leases that outlive the process have reached their workers.
 };
 
 // How a job's attempts went so far; read back when it is leased, shown or changed again.
@@ -36,6 +37,7 @@ struct Past {
   AttemptCounts counts;
   std::vector<AttemptError> history;  // At most Limits::kHistory, newest last.
   std::string note;
+  std::uint32_t unheard = 0;  // Leases in a row that nobody has heard of; see docs/decisions/0010.
 };
 
 // How a job was accepted.
@@ -63,6 +65,7 @@ struct Granted {
   bool outlives_process = false;
   std::string worker;
   std::vector<Grant> grants;
+  std::uint32_t lease_ms = 0;  // Written when it outlives the process; 0: not known, in a record of version 1.
 };
 
 enum class ChangeCause : std::uint8_t {
@@ -118,6 +121,10 @@ struct CancelAsked {
   std::int64_t at_ms = 0;
 };
 
+struct Delivered {
+  std::vector<Grant> leases;
+};
+
 // A copy of an Accepted, Changed or Done record that is still needed, with its own payload inside.
 struct Moved {
   RecordRef from;
@@ -143,6 +150,7 @@ RecordRef append(Journal& journal, const QueueRecord& record);
 RecordRef append(Journal& journal, const ClockStep& record);
 RecordRef append(Journal& journal, const Moved& record);
 RecordRef append(Journal& journal, const CancelAsked& record);
+RecordRef append(Journal& journal, const Delivered& record);
 
 // kDamaged when the payload is not what its type says; kNewerVersion when its version is not known.
 Status decode(const RecordView& view, Accepted& out);
@@ -154,6 +162,7 @@ Status decode(const RecordView& view, QueueRecord& out);
 Status decode(const RecordView& view, ClockStep& out);
 Status decode(const RecordView& view, Moved& out);
 Status decode(const RecordView& view, CancelAsked& out);
+Status decode(const RecordView& view, Delivered& out);
 
 // Only what recovery needs of an Accepted record: nothing is allocated, the views point into the payload.
 struct AcceptedBrief {

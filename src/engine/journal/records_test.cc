@@ -1,5 +1,6 @@
 #include "engine/journal/records.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -92,9 +93,10 @@ class RecordMaker {
     return record;
   }
   Granted granted() {
-    Granted record{time_ms(), flag(), text(), {}};
+    Granted record{.at_ms = time_ms(), .outlives_process = flag(), .worker = text(), .grants = {}};
     record.grants.resize(random_.next_below(40));
     for (auto& grant : record.grants) grant = {id(), number()};
+    record.lease_ms = number32();
     return record;
   }
   Changed changed() {
@@ -109,6 +111,7 @@ class RecordMaker {
     record.attempts = number32();
     record.past = past();
     if (flag()) record.unique_key = text();
+    if (flag()) record.past.unheard = number32();
     return record;
   }
   DoneRecord done() { return {id(), number(), time_ms(), number32(), text(), text(), past()}; }
@@ -133,15 +136,17 @@ bool same(const Accepted& a, const Accepted& b) {
          std::tie(a.how.due_ms, a.how.accepted_ms, a.how.due_is_wall, a.how.attempts, a.how.token) ==
              std::tie(b.how.due_ms, b.how.accepted_ms, b.how.due_is_wall, b.how.attempts, b.how.token);
 }
+bool same(const std::vector<Grant>& a, const std::vector<Grant>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Grant& x, const Grant& y) { return x.id == y.id && x.token == y.token; });
+}
 bool same(const Granted& a, const Granted& b) {
-  if (a.grants.size() != b.grants.size()) return false;
-  for (std::size_t i = 0; i < a.grants.size(); ++i) {
-    if (a.grants[i].id != b.grants[i].id || a.grants[i].token != b.grants[i].token) return false;
-  }
+  if (!same(a.grants, b.grants)) return false;
+  if (a.outlives_process && a.lease_ms != b.lease_ms) return false;  // Otherwise it is not written.
   return std::tie(a.at_ms, a.outlives_process, a.worker) == std::tie(b.at_ms, b.outlives_process, b.worker);
 }
 bool same(const Changed& a, const Changed& b) {
-  return fields(a.past) == fields(b.past) &&
+  return fields(a.past) == fields(b.past) && a.past.unheard == b.past.unheard &&
          std::tie(a.id, a.cause, a.token, a.at_ms, a.due_ms, a.due_is_wall, a.dead, a.attempts, a.unique_key) ==
              std::tie(b.id, b.cause, b.token, b.at_ms, b.due_ms, b.due_is_wall, b.dead, b.attempts, b.unique_key);
 }
@@ -157,6 +162,7 @@ bool same(const QueueRecord& a, const QueueRecord& b) {
   return std::tie(a.name, a.paused) == std::tie(b.name, b.paused);
 }
 bool same(const ClockStep& a, const ClockStep& b) { return a.by_ms == b.by_ms; }
+bool same(const Delivered& a, const Delivered& b) { return same(a.leases, b.leases); }
 bool same(const CancelAsked& a, const CancelAsked& b) { return std::tie(a.id, a.at_ms) == std::tie(b.id, b.at_ms); }
 
 class Records : public ::testing::Test {
@@ -238,6 +244,7 @@ TEST_F(Records, EveryQueueClockAndCancelRecordComesBack) {
     comes_back(QueueRecord{make_.text(), make_.flag()});
     comes_back(ClockStep{make_.time_ms()});
     comes_back(CancelAsked{make_.id(), make_.time_ms()});
+    comes_back(Delivered{make_.granted().grants});
   }
 }
 
@@ -297,6 +304,7 @@ TEST_F(Records, WhatIsCutOrChangedIsRefusedOrReadWithoutHarm) {
   refuses_what_is_cut(QueueRecord{"default", true});
   refuses_what_is_cut(ClockStep{-3600'000});
   refuses_what_is_cut(CancelAsked{make_.id(), 1});
+  refuses_what_is_cut(Delivered{make_.granted().grants});
 }
 
 TEST_F(Records, AJobWithNothingSpecialCostsLittleMoreThanItsBody) {
@@ -336,6 +344,27 @@ TEST_F(Records, ARecordOfANewerVersionIsRefusedAsSuch) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kNewerVersion);
   EXPECT_NE(status.error().message.find("clock record"), std::string::npos) << status.error().message;
+}
+
+TEST_F(Records, WhatAnOlderVersionCanSayIsWrittenInIt) {
+  Granted granted;
+  EXPECT_EQ(written(granted).version, 1);
+  granted.outlives_process = true;
+  EXPECT_EQ(written(granted).version, 2);
+  Changed changed;
+  EXPECT_EQ(written(changed).version, 1);
+  changed.past.unheard = 1;
+  EXPECT_EQ(written(changed).version, 2);
+}
+
+TEST_F(Records, AGrantOfTheFirstVersionHasNoLeaseTime) {
+  // Flags: it outlives the process. Then the time, and no grants.
+  const std::string payload = std::string(1, 1) + std::string(8, 0) + std::string(1, 0);
+  Granted back;
+  back.lease_ms = 5;
+  ASSERT_TRUE(decode(RecordView{static_cast<std::uint8_t>(RecordType::kGranted), 1, payload, {64, 0}}, back));
+  EXPECT_TRUE(back.outlives_process);
+  EXPECT_EQ(back.lease_ms, 0u);
 }
 
 TEST_F(Records, ARecordOfAnotherTypeIsRefused) {

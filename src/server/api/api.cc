@@ -18,9 +18,15 @@ ApiState::ApiState(ApiOptions given)
       broker(*options.broker),
       inspector(options.inspector),
       events(std::make_shared<EventHub>(inspector, [this] { poke(); })),
-      leases(std::make_shared<LeaseDesk>(broker, LeaseDeskOptions{.poke = [this] { poke(); }})),
+      leases(std::make_shared<LeaseDesk>(broker, LeaseDeskOptions{.poke = [this] { poke(); },
+                                                                   .poke_subscriber = [this] { poke_subscriber(); }})),
       watches(inspector == nullptr ? nullptr : std::make_shared<WatchDesk>(*inspector, [this] { poke(); })) {
   std::lock_guard lock(alarm_mutex_);
+  // Subscribing may block for seconds where the broker is away; polls and waits have their ends meanwhile.
+  subscriber_ = std::make_unique<Alarm>([this](Moment) {
+    leases->subscribe_pending();
+    return std::optional<Moment>();
+  });
   alarm_ = std::make_unique<Alarm>([this](Moment now) {
     std::optional<Moment> next = leases->tick(now);
     const auto not_later = [&next](std::optional<Moment> other) {
@@ -39,13 +45,20 @@ void ApiState::poke() {
   if (alarm_) alarm_->poke();
 }
 
+void ApiState::poke_subscriber() {
+  std::lock_guard lock(alarm_mutex_);
+  if (subscriber_) subscriber_->poke();
+}
+
 void ApiState::stop() {
-  std::unique_ptr<Alarm> alarm;
+  std::unique_ptr<Alarm> alarm, subscriber;
   {
     std::lock_guard lock(alarm_mutex_);
     alarm = std::move(alarm_);
+    subscriber = std::move(subscriber_);
   }
   alarm.reset();
+  subscriber.reset();
   leases->stop();
   if (watches) watches->stop();
   events->stop();

@@ -73,11 +73,13 @@ struct ApiState {
 
  private:
   void poke();
+  void poke_subscriber();
 
   std::mutex random_mutex_;
   platform::SystemRandom random_;
   std::mutex alarm_mutex_;
-  std::unique_ptr<Alarm> alarm_;  // Last: it uses all of the above. Null once stopped.
+  std::unique_ptr<Alarm> subscriber_;  // Makes and ends subscriptions.
+  std::unique_ptr<Alarm> alarm_;       // These two last: they use all of the above. Null once stopped.
 };
 
 using State = std::shared_ptr<ApiState>;

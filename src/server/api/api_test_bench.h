@@ -28,9 +28,13 @@ namespace bide::server {
 class Caller : public ReplyTarget, public std::enable_shared_from_this<Caller> {
  public:
   void send(Response response) override {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    const std::shared_ptr<Receipt> receipt = std::exchange(response.receipt, nullptr);
+    if (left_) return;  // And the answer with it.
     response_ = std::move(response);
     changed_.notify_all();
+    lock.unlock();
+    if (receipt) receipt->written();
   }
   std::shared_ptr<Stream> stream(Response head) override {
     class Kept : public Stream {
@@ -64,6 +68,11 @@ class Caller : public ReplyTarget, public std::enable_shared_from_this<Caller> {
       gone = std::move(gone_);
     }
     if (gone) gone();
+  }
+  // Its machine is switched off: nobody is told, and no answer arrives.
+  void vanish() {
+    std::lock_guard lock(mutex_);
+    left_ = true;
   }
   bool answered() {
     std::lock_guard lock(mutex_);

@@ -1,14 +1,15 @@
 // LeaseDesk: workers that ask for jobs over HTTP, and the subscriptions at the broker behind them. Polls that ask for
 // the same share one subscription, so a thousand that wait cost no more than their memory.
 //
-//     poll ──► pool (queues, lease time, worker) ──► one Subscription, credit = wanted by polls + out and unsettled
-//                 ▲                                     │
-//                 └───────────── leases ◄───────────────┘    shared out evenly, the poll that waits longest first
+//     poll ──► LeasePool (queues, lease time, worker) ──► one Subscription, which may deliver what polls want
+//                 ▲                                          │
+//                 └─────────────── leases ◄──────────────────┘    shared out evenly, the poll that waits longest first
+//                 │
+//                 └──► answer ──► LeaseRegistry, until they are settled or run out
 //
-// - A lease that comes when its poll has gone is held for a moment for the next one, and then returned uncharged.
-// - Before a settlement goes to the broker the credit goes down by it: otherwise the broker would hand out the next
-// jobs
-//   to a pool in which nobody waits.
+// - A lease that comes when its poll has gone is held for a moment for the next one, and then returned uncharged; so is
+//   one whose answer could not be written.
+// - What leases come to has no influence on how many are delivered: the broker may deliver as many as polls want.
 // - A poller that gave its name and got less than it asked for is expected back at once: until then the broker goes on
 //   handing out, so that nobody waits for a way there and back with each answer.
 // - A subscription without polls for a while is ended; leases that are out stay valid.
@@ -17,9 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +29,8 @@
 
 #include "bide/broker.h"
 #include "server/api/alarm.h"
+#include "server/api/lease_pool.h"
+#include "server/api/lease_registry.h"
 #include "wire/lease_json.h"
 
 namespace bide::server {
@@ -43,20 +44,12 @@ struct LeaseDeskOptions {
   std::size_t most_pools = 4096;
   std::size_t most_named = 64;         // Beyond it, workers share subscriptions and lose their names.
   std::function<void()> poke = [] {};  // tick() wants to be called soon.
-};
-
-// What is known of a lease that is out.
-struct LeaseFacts {
-  std::string kind = {};
-  std::string queue = {};
-  RetryPolicy retry = {};
-  AttemptCounts counts = {};
+  std::function<void()> poke_subscriber = [] {};  // subscribe_pending() likewise.
 };
 
 class LeaseDesk {
  public:
-  struct Poll;
-  // Called once, on any thread; not when the poll was given up.
+  using Poll = LeasePoll;
   using Answer = std::function<void(Result<std::vector<Lease>>)>;
 
   // The broker must outlive the desk.
@@ -69,28 +62,20 @@ class LeaseDesk {
   void take(const std::shared_ptr<Poll>& poll, wire::LeaseRequest request);
   // Its client has gone. Leases that come for it go to the next.
   void give_up(const std::shared_ptr<Poll>& poll);
+  // The answer to a poll was written, or can certainly not have arrived whole: then its leases are returned.
+  void answer_written(const std::vector<LeaseRef>& leases);
+  void answer_lost(const std::vector<LeaseRef>& leases);
   // The poller of that name wants nothing more: its polls are answered now, and a subscription that nobody else uses is
   // ended. Then `done`, on any thread. Leases that are out stay valid.
   void leave(const std::string& poller, std::function<void()> done);
 
-  // A lease that is with a worker, or held for one.
-  struct Out {
-    LeaseRef lease = {};
-    std::uint64_t pool = 0;
-    Moment deadline = {};
-    Milliseconds time{0};
-    LeaseFacts facts = {};
-  };
-  // About to be settled: to be said before the broker hears of it. Those of them that are known.
-  std::vector<Out> settling(const std::vector<LeaseRef>& leases);
-  // They were not, and are still out.
-  void not_settled(std::vector<Out> leases);
-  void extended(const std::vector<LeaseRef>& leases, const std::vector<Extended>& answers);
-  // Nothing when the lease was given out by an earlier process, or is not ours any more.
-  std::optional<LeaseFacts> facts(const LeaseRef& lease) const;
+  // The leases that polls were answered with.
+  LeaseRegistry& out() { return registry_; }
 
-  // Does what is due by now; when to call again. Subscriptions are made and ended here, so it may block.
+  // Does what is due by now; when to call again. Does not block.
   std::optional<Moment> tick(Moment now);
+  // Makes and ends subscriptions, which may block: to be called on a thread that nobody waits for.
+  void subscribe_pending();
 
   // Answers all polls, with nothing; returns what is held; ends all subscriptions. Later polls are refused.
   void stop();
@@ -104,39 +89,39 @@ class LeaseDesk {
   Counts counts() const;
 
  private:
-  struct Pool;
   using Key = std::string;
-  using Pools = std::map<Key, std::shared_ptr<Pool>>;
+  using PoolPtr = std::shared_ptr<LeasePool>;
+  using Pools = std::map<Key, PoolPtr>;
   using Answers = std::vector<std::function<void()>>;
+  struct Leaving {
+    std::vector<std::unique_ptr<Subscription>> subscriptions = {};
+    std::function<void()> done = nullptr;
+  };
 
   Key key_of(const wire::LeaseRequest& request) const;
+  Result<PoolPtr> pool_for(wire::LeaseRequest& request);
   void arrived(std::uint64_t pool, std::vector<Lease> leases);
-  Moment hand_out(Pool& pool, Answers& answers);  // When tick() is wanted because of it.
-  void remove(const std::shared_ptr<Poll>& poll);
-  void set_credit(Pool& pool);
-  std::optional<Out> forget(const LeaseRef& lease);
-  std::shared_ptr<Pool> pool_of(const Out& out) const;
-  void give_back(std::vector<LeaseRef> leases);
-  void open(const std::shared_ptr<Pool>& pool, Answers& answers);
+  // With the lock held: gives what the pool has to its polls; when tick() is wanted because of it.
+  Moment hand_out(LeasePool& pool, Answers& answers, std::vector<LeaseRef>& back);
+  void answer_with_nothing(std::shared_ptr<Poll> poll, Answers& answers);
+  void remove(std::shared_ptr<Poll> poll);
+  bool arm(Moment moment);  // True: poke.
+  void give_back(std::vector<LeaseRef> leases, const char* note);
+  void open(const PoolPtr& pool);
   std::optional<Moment> sweep(Moment now);
 
   Broker& broker_;
   const LeaseDeskOptions options_;
+  LeaseRegistry registry_;
 
-  mutable std::mutex mutex_;  // Guards everything below.
+  mutable std::mutex mutex_;  // Guards everything below. The registry's own is only taken after it.
   bool stopped_ = false;
   std::uint64_t last_number_ = 0;
   Pools pools_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Pool>> by_number_;
-  std::vector<std::shared_ptr<Pool>> to_open_;
-  struct Leaving {
-    std::vector<std::shared_ptr<Pool>> pools;  // Out of everything else already.
-    std::function<void()> done;
-  };
-  std::vector<Leaving> leaving_;
+  std::unordered_map<std::uint64_t, PoolPtr> by_number_;
+  std::vector<PoolPtr> to_open_;
+  std::vector<Leaving> leaving_;  // Out of everything else already.
   std::multimap<Moment, std::shared_ptr<Poll>> deadlines_;
-  std::unordered_map<JobId, Out> out_;
-  Moment next_sweep_ = Moment::max();
   Moment armed_ = Moment::max();  // When tick() will be called, at the latest.
 };
 

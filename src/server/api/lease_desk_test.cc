@@ -59,6 +59,7 @@ class LeaseDeskTest : public testing::Test {
   std::shared_ptr<LeaseDesk::Poll> ask(Asked& asked, wire::LeaseRequest wanted) {
     const auto poll = desk_->make_poll(asked.answer());
     desk_->take(poll, std::move(wanted));
+    desk_->subscribe_pending();
     desk_->tick(now_);
     return poll;
   }
@@ -69,18 +70,19 @@ class LeaseDeskTest : public testing::Test {
   Moment now_ = steady_clock::now();
 };
 
-TEST_F(LeaseDeskTest, CreditIsWhatPollsWantAndWhatIsOut) {
+TEST_F(LeaseDeskTest, TheBrokerMayDeliverWhatPollsWantAndNoMore) {
   Asked one, two;
   ask(one, request(2));
   ask(two, request(3));
-  EXPECT_EQ(broker_.credit(), 5);
+  EXPECT_EQ(broker_.delivery_limit(), 5u);
   EXPECT_EQ(desk_->counts().pools, 1u);
   broker_.give("a");
   const std::vector<Lease> leases = one.wait();
   ASSERT_EQ(leases.size(), 1u);
-  EXPECT_EQ(broker_.credit(), 4);  // One is out, three are wanted.
-  desk_->settling({ref(leases[0])});
-  EXPECT_EQ(broker_.credit(), 3);
+  EXPECT_EQ(broker_.delivery_limit(), 4u);  // One has come, three are wanted.
+  // Whatever becomes of it makes no room for another.
+  desk_->out().take({ref(leases[0])});
+  EXPECT_EQ(broker_.delivery_limit(), 4u);
   EXPECT_EQ(desk_->counts().out, 0u);
 }
 
@@ -89,25 +91,64 @@ TEST_F(LeaseDeskTest, WhatWasNotSettledIsStillOut) {
   ask(one, request());
   broker_.give(Job{.kind = "a", .queue = "q"});
   const LeaseRef lease = ref(one.wait().at(0));
-  EXPECT_EQ(desk_->facts(lease)->kind, "a");
-  std::vector<LeaseDesk::Out> known = desk_->settling({lease});
-  EXPECT_EQ(desk_->facts(lease), std::nullopt);
-  EXPECT_EQ(broker_.credit(), 0);
-  desk_->not_settled(std::move(known));
-  EXPECT_EQ(broker_.credit(), 1);
-  EXPECT_TRUE(desk_->facts(lease));
-  EXPECT_FALSE(desk_->facts({lease.id, lease.token + 1}));
+  EXPECT_EQ(desk_->out().facts(lease)->kind, "a");
+  std::vector<LeaseOut> known = desk_->out().take({lease});
+  EXPECT_EQ(desk_->out().facts(lease), std::nullopt);
+  desk_->out().put_back(std::move(known));
+  EXPECT_TRUE(desk_->out().facts(lease));
+  EXPECT_FALSE(desk_->out().facts({lease.id, lease.token + 1}));
 }
 
-TEST_F(LeaseDeskTest, APollThatWaitsTooLongGetsNothingAndTakesItsCreditAlong) {
+TEST_F(LeaseDeskTest, APollThatWaitsTooLongGetsNothingAndNothingIsWantedForIt) {
   Asked one;
   ask(one, request(7));
-  EXPECT_EQ(broker_.credit(), 7);
+  EXPECT_EQ(broker_.delivery_limit(), 7u);
   desk_->tick(now_ + 59s);
   EXPECT_FALSE(one.answered());
   desk_->tick(now_ + 61s);
   EXPECT_TRUE(one.wait().empty());
-  EXPECT_EQ(broker_.credit(), 0);
+  EXPECT_EQ(broker_.delivery_limit(), 0u);
+}
+
+TEST_F(LeaseDeskTest, LeasesOfAnAnswerThatCouldNotBeWrittenAreReturned) {
+  Asked one;
+  ask(one, request(2));
+  broker_.give("a");
+  const LeaseRef lease = ref(one.wait().at(0));
+  desk_->answer_lost({lease});
+  const std::vector<Settlement> settled = broker_.wait_for_settled(1);
+  EXPECT_EQ(settled[0].lease.token, lease.token);
+  EXPECT_TRUE(std::holds_alternative<Returned>(settled[0].outcome));
+  EXPECT_EQ(desk_->counts().out, 0u);
+  // Said a second time, or of a lease that was settled, it does nothing.
+  desk_->answer_lost({lease});
+  EXPECT_EQ(broker_.settled().size(), 1u);
+}
+
+TEST_F(LeaseDeskTest, LeasesThatStayWithTheirWorkersAreMarkedAsDeliveredOnce) {
+  Asked one, two;
+  ask(one, request());
+  ask(two, request());
+  broker_.give("a", 2);
+  const LeaseRef written = ref(one.wait().at(0));
+  two.wait();  // Its answer is still being written.
+  desk_->answer_written({written});
+  EXPECT_TRUE(broker_.marked().empty());
+  desk_->tick(steady_clock::now() + 1100ms);
+  desk_->tick(steady_clock::now() + 2200ms);
+  ASSERT_EQ(broker_.marked().size(), 1u);
+  EXPECT_EQ(broker_.marked()[0].token, written.token);
+}
+
+TEST_F(LeaseDeskTest, AnOrderlyEndMarksWhatWorkersHave) {
+  Asked one;
+  ask(one, request());
+  broker_.give("a");
+  const LeaseRef lease = ref(one.wait().at(0));
+  desk_->answer_written({lease});
+  desk_->stop();
+  ASSERT_EQ(broker_.marked().size(), 1u);
+  EXPECT_EQ(broker_.marked()[0].token, lease.token);
 }
 
 TEST_F(LeaseDeskTest, ALeaseOfAPollThatWentAwayGoesToTheNext) {
@@ -115,7 +156,7 @@ TEST_F(LeaseDeskTest, ALeaseOfAPollThatWentAwayGoesToTheNext) {
   const auto gone = ask(one, request(2));
   ask(two, request());
   desk_->give_up(gone);
-  EXPECT_EQ(broker_.credit(), 1);
+  EXPECT_EQ(broker_.delivery_limit(), 1u);
   broker_.give("a");
   EXPECT_EQ(two.wait().size(), 1u);
   EXPECT_FALSE(one.answered());
@@ -148,19 +189,20 @@ class LateBroker : public support::FakeBroker {
      public:
       explicit Quiet(LateBroker& broker) : broker_(broker) {}
       ~Quiet() override { ++broker_.ended; }
-      void set_credit(int credit) override { broker_.credits.push_back(credit); }
+      void set_credit(int) override { ADD_FAILURE() << "the desk counts deliveries"; }
+      void set_delivery_limit(std::uint64_t deliveries) override { broker_.limit = deliveries; }
 
      private:
       LateBroker& broker_;
     };
-    credits.push_back(options.credit);
+    EXPECT_EQ(options.credit, 0);
     options_ = options;
     deliver = std::move(sink);
     if (refuses) return *refuses;
     return std::unique_ptr<Subscription>(std::make_unique<Quiet>(*this));
   }
   LeaseSink deliver;
-  std::vector<int> credits;
+  std::uint64_t limit = 0;
   SubscribeOptions options_;
   int subscribed = 0;
   int ended = 0;
@@ -188,7 +230,7 @@ TEST_F(LateLeases, AreGivenToTheNextPollOrReturned) {
   EXPECT_EQ(desk_->counts().out, 2u);
   const std::vector<Settlement> settled = late_.wait_for_settled(1);
   EXPECT_TRUE(std::holds_alternative<Returned>(settled[0].outcome));
-  EXPECT_EQ(late_.credits.back(), 2);
+  EXPECT_EQ(late_.limit, 3u);  // As many as have come.
 }
 
 TEST_F(LateLeases, AreSharedOutEvenly) {
@@ -200,7 +242,7 @@ TEST_F(LateLeases, AreSharedOutEvenly) {
   std::vector<std::size_t> shares;
   for (const auto& each : asked) shares.push_back(each->wait().size());
   EXPECT_EQ(shares, (std::vector<std::size_t>{3, 3, 2, 2}));
-  EXPECT_EQ(late_.credits.back(), 10);
+  EXPECT_EQ(late_.limit, 10u);
 }
 
 TEST_F(LateLeases, NeverExceedWhatAPollAskedFor) {
@@ -222,21 +264,56 @@ TEST_F(LateLeases, ThatRanOutAreForgotten) {
   ask(one, std::move(wanted));
   late_.deliver({late_.lease_of(Job{.kind = "a"}), late_.lease_of(Job{.kind = "b"})});
   const std::vector<Lease> leases = one.wait();
-  EXPECT_EQ(late_.credits.back(), 2);
   const Moment later = steady_clock::now() + 1500ms;
   desk_->tick(later);
   EXPECT_EQ(desk_->counts().out, 2u);
-  desk_->extended({ref(leases[0])}, {Extended{}});
-  EXPECT_EQ(late_.credits.back(), 2);
-  desk_->tick(later + 2s);
+  desk_->out().extended({ref(leases[0])}, {Extended{}}, later);
+  desk_->tick(later + 1500ms);
+  EXPECT_EQ(desk_->counts().out, 1u);
+  desk_->tick(later + 3s);
   EXPECT_EQ(desk_->counts().out, 0u);
-  EXPECT_EQ(late_.credits.back(), 0);
+  EXPECT_EQ(late_.limit, 2u);
+}
+
+// A worker died, the broker has ended its leases, and nobody has told the desk.
+TEST_F(LateLeases, ThatTheBrokerEndedWithoutAWordMakeNoRoomForOthers) {
+  Asked one, two;
+  ask(one, request(8));
+  std::vector<Lease> leases;
+  for (int i = 0; i < 8; ++i) leases.push_back(late_.lease_of(Job{.kind = "a"}));
+  late_.deliver(std::move(leases));
+  EXPECT_EQ(one.wait().size(), 8u);
+  EXPECT_EQ(late_.limit, 8u);
+  // What nobody wants does not raise the limit, however much of it comes.
+  for (int i = 0; i < 3; ++i) {
+    late_.deliver({late_.lease_of(Job{.kind = "b"})});
+    EXPECT_EQ(late_.limit, 9u + static_cast<unsigned>(i)) << "as many as have come";
+  }
+  ask(two, request(2));
+  EXPECT_EQ(two.wait().size(), 2u);
+  EXPECT_EQ(late_.limit, 11u);
+}
+
+TEST_F(LateLeases, OlderThanTheirLeaseAreReturnedAndNotHandedOut) {
+  Asked one;
+  wire::LeaseRequest wanted = request(3);
+  wanted.lease = 2s;
+  ask(one, std::move(wanted));
+  Lease old = late_.lease_of(Job{.kind = "old"});
+  old.age = 2s;
+  Lease fresh = late_.lease_of(Job{.kind = "fresh"});
+  late_.deliver({old, fresh});
+  const std::vector<Lease> leases = one.wait();
+  ASSERT_EQ(leases.size(), 1u);
+  EXPECT_EQ(leases[0].job.kind, "fresh");
+  EXPECT_EQ(late_.wait_for_settled(1)[0].lease.token, old.token);
 }
 
 TEST_F(LateLeases, OfASubscriptionThatEndedAreReturned) {
   Asked one;
   desk_->give_up(ask(one, request()));
   desk_->tick(steady_clock::now() + 11s);
+  desk_->subscribe_pending();
   EXPECT_EQ(desk_->counts().pools, 0u);
   EXPECT_EQ(late_.ended, 1);
   late_.deliver({late_.lease_of(Job{.kind = "a"})});
@@ -251,6 +328,7 @@ TEST_F(LateLeases, ThousandsOfDifferentPollersLeaveNothingBehind) {
   EXPECT_EQ(desk_->counts().pools, 3000u);
   EXPECT_EQ(desk_->counts().polls, 0u);
   desk_->tick(steady_clock::now() + 11s);
+  desk_->subscribe_pending();
   EXPECT_EQ(desk_->counts().pools, 0u);
   EXPECT_EQ(late_.ended, late_.subscribed);
 }
@@ -289,7 +367,7 @@ TEST_F(LateLeases, OfAPollerThatLeavesAreReturnedAndItsSubscriptionEnds) {
   EXPECT_TRUE(one.wait().empty());
   EXPECT_TRUE(two.wait().empty());
   EXPECT_FALSE(left);
-  desk_->tick(steady_clock::now());
+  desk_->subscribe_pending();
   EXPECT_TRUE(left);
   EXPECT_EQ(late_.ended, 2);
   EXPECT_EQ(desk_->counts().pools, 0u);
@@ -306,12 +384,22 @@ TEST_F(LateLeases, GoToThoseWhoStayWhenOnePollerLeaves) {
   ask(two, wanted);
   bool left = false;
   desk_->leave("p", [&left] { left = true; });
-  desk_->tick(steady_clock::now());
+  desk_->subscribe_pending();
   EXPECT_TRUE(left);
   EXPECT_EQ(late_.ended, 0);
   late_.deliver({late_.lease_of(Job{.kind = "a"})});
   EXPECT_EQ(two.wait().size(), 1u);
   EXPECT_TRUE(one.wait().empty());
+}
+
+TEST_F(LateLeases, APollHasItsEndWhileTheBrokerStillThinksAboutTheSubscription) {
+  Asked one;
+  const auto poll = desk_->make_poll(one.answer());
+  desk_->take(poll, request());
+  desk_->tick(steady_clock::now() + 61s);  // Nobody has subscribed yet.
+  EXPECT_TRUE(one.wait().empty());
+  desk_->subscribe_pending();
+  EXPECT_EQ(late_.limit, 0u);
 }
 
 TEST_F(LateLeases, ARefusedSubscriptionIsTold) {

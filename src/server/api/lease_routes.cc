@@ -23,6 +23,20 @@ void publish_leased(const State& state, const std::vector<Lease>& leases) {
   state->events->publish(events);
 }
 
+// Leases whose answer the client cannot have had are returned at once.
+std::shared_ptr<Receipt> receipt_for(const std::shared_ptr<LeaseDesk>& desk, const std::vector<Lease>& leases) {
+  std::vector<LeaseRef> refs;
+  refs.reserve(leases.size());
+  for (const Lease& lease : leases) refs.push_back({lease.job.id, lease.token});
+  const auto tell = [weak = std::weak_ptr<LeaseDesk>(desk), kept = std::make_shared<std::vector<LeaseRef>>(
+                                                                std::move(refs))](auto what) {
+    return [weak, kept, what] {
+      if (const auto self = weak.lock()) ((*self).*what)(*kept);
+    };
+  };
+  return std::make_shared<Receipt>(tell(&LeaseDesk::answer_written), tell(&LeaseDesk::answer_lost));
+}
+
 void lease(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::LeaseRequest wanted;
@@ -36,7 +50,9 @@ void lease(const State& state, const Request& request, Reply reply) {
     if (!leases) return refuse(*shared, state->problem_of(leases.error()));
     if (!leases->empty() && state->events->active()) publish_leased(state, *leases);
     const auto held = std::chrono::floor<Milliseconds>(std::chrono::steady_clock::now() - begun);
-    shared->send(json_response(200, wire::leases_json(*leases, Milliseconds(0), held)));
+    Response response = json_response(200, wire::leases_json(*leases, Milliseconds(0), held));
+    if (!leases->empty()) response.receipt = receipt_for(state->leases, *leases);
+    shared->send(std::move(response));
   });
   shared->on_gone([desk = std::weak_ptr<LeaseDesk>(state->leases), gone = std::weak_ptr<LeaseDesk::Poll>(poll)] {
     const auto self = desk.lock();
@@ -64,7 +80,7 @@ void extend_visible(const State& state, std::vector<LeaseRef> leases, const std:
   state->broker.extend(std::move(sent), [state, leases = std::move(leases), visible, given = std::move(given),
                                          reply = std::move(reply)](const Result<std::vector<Extended>>& answers) {
     if (!answers) return refuse(*reply, state->problem_of(answers.error()));
-    state->leases->extended(given, *answers);
+    state->leases->out().extended(given, *answers, std::chrono::steady_clock::now());
     std::vector<Extended> all(leases.size(), Extended{.lost = true});
     std::size_t next = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -147,6 +147,34 @@ TEST_F(LeaseRoutes, ACancelledJobIsToldAtTheNextExtension) {
   EXPECT_EQ(field_of(items_of(post("/v1/leases/extend", ref).body, "leases").at(0), "lost"), "true");
 }
 
+TEST_F(LeaseRoutes, LeasesOfAnAnswerThatCouldNotBeSentAreReturnedUncharged) {
+  const auto poll = start(Method::kPost, "/v1/leases", R"({"wait":"60s"})");
+  poll->vanish();
+  const std::string id = enqueue(R"json({"kind":"a","retry":"none"})json");
+  const std::string lease = lease_one(R"({"wait":"60s"})");
+  EXPECT_EQ(field_of(lease, "id"), id);
+  EXPECT_EQ(field_of(lease, "attempt"), "1");
+}
+
+TEST_F(LeaseRoutes, ADeadWorkersLeasesGoBackToTheBacklogAndNobodySeizesIt) {
+  std::string jobs = "[";
+  for (int i = 0; i < 500; ++i) jobs += (i == 0 ? "" : ",") + std::string(R"json({"kind":"a","retry":"none"})json");
+  ASSERT_EQ(post("/v1/jobs", jobs + "]").status, 200);
+  const auto taken = items_of(post("/v1/leases", R"({"max":8,"lease":"1s","wait":"5s"})").body, "leases");
+  ASSERT_FALSE(taken.empty());
+  // Nobody is heard of them again: they run out and are charged, since they had been delivered.
+  for (const std::string& lease : taken) {
+    const Response result = get("/v1/jobs/" + field_of(lease, "id") + "/result?wait=60s");
+    EXPECT_EQ(field_of(result.body, "state"), "dead") << result.body;
+  }
+  const auto queues = items_of(get("/v1/queues").body, "queues");
+  ASSERT_EQ(queues.size(), 1u);
+  EXPECT_EQ(field_of(queues[0], "running"), "0");
+  EXPECT_EQ(field_of(queues[0], "dead"), std::to_string(taken.size()));
+  EXPECT_EQ(field_of(queues[0], "ready"), std::to_string(500 - taken.size()));
+  EXPECT_TRUE(audit().ok());
+}
+
 TEST_F(LeaseRoutes, StoppingAnswersThosePollsThatWait) {
   const auto poll = start(Method::kPost, "/v1/leases", R"({"wait":"5m"})");
   api_->stop();

@@ -180,7 +180,7 @@ void find_visible(const State& state, const Identity& caller, const std::vector<
     then(looking->visible);
   };
   for (std::size_t i = 0; i < leases.size(); ++i) {
-    if (const auto facts = state->leases->facts(leases[i])) {
+    if (const auto facts = state->leases->out().facts(leases[i])) {
       seen(i, caller.may_use(facts->queue), 0);
     } else if (state->inspector != nullptr) {
       // Given out by an earlier process.

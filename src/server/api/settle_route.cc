@@ -19,7 +19,7 @@ struct Settling {
   State state;
   Reply reply;
   wire::SettleRequest request = {};
-  std::vector<LeaseDesk::Out> known = {};
+  std::vector<LeaseOut> known = {};
   std::vector<std::size_t> sent = {};  // Which items the broker was given.
   std::mutex mutex = {};               // Guards the items while jobs are being looked up.
   std::size_t looked_up = 0;
@@ -39,15 +39,15 @@ std::string_view outcome_name(const Outcome& outcome) {
 // The known leases come in the order of the items, so looking for each in turn goes through them once.
 class KnownLeases {
  public:
-  explicit KnownLeases(const std::vector<LeaseDesk::Out>& known) : known_(known) {}
-  const LeaseDesk::Out* find(const LeaseRef& lease) {
+  explicit KnownLeases(const std::vector<LeaseOut>& known) : known_(known) {}
+  const LeaseOut* find(const LeaseRef& lease) {
     if (at_ == known_.size() || known_[at_].lease.id != lease.id || known_[at_].lease.token != lease.token)
       return nullptr;
     return &known_[at_++];
   }
 
  private:
-  const std::vector<LeaseDesk::Out>& known_;
+  const std::vector<LeaseOut>& known_;
   std::size_t at_ = 0;
 };
 
@@ -59,7 +59,7 @@ void publish_settled(Settling& call, const std::vector<std::string_view>& outcom
     JobEvent event{.type = "job.settled",
                    .id = item.settlement.lease.id,
                    .more = ",\"outcome\":\"" + std::string(outcomes[i]) + "\""};
-    if (const LeaseDesk::Out* out = known.find(item.settlement.lease)) {
+    if (const LeaseOut* out = known.find(item.settlement.lease)) {
       event.kind = out->facts.kind;
       event.queue = out->facts.queue;
     }
@@ -75,7 +75,7 @@ bool is_over(ErrorCode code) {
 void take_statuses(const Shared& call, const Result<std::vector<Status>>& statuses,
                    const std::vector<std::string_view>& outcomes) {
   ApiState& state = *call->state;
-  std::vector<LeaseDesk::Out> still_out;
+  std::vector<LeaseOut> still_out;
   std::uint64_t drained = 0;
   KnownLeases known(call->known);
   const Error missing{ErrorCode::kUnconfirmed, "the broker did not say what became of the settlement"};
@@ -85,7 +85,7 @@ void take_statuses(const Shared& call, const Result<std::vector<Status>>& status
     const Status status = !statuses              ? Status(statuses.error())
                           : i < statuses->size() ? (*statuses)[i]
                                                  : Status(missing);
-    const LeaseDesk::Out* out = known.find(lease);
+    const LeaseOut* out = known.find(lease);
     if (status) {
       drained += outcomes[i] == "done" || outcomes[i] == "dead" ? 1 : 0;
       continue;
@@ -96,7 +96,7 @@ void take_statuses(const Shared& call, const Result<std::vector<Status>>& status
     }
     if (out != nullptr && !is_over(status.error().code)) still_out.push_back(*out);
   }
-  if (!still_out.empty()) state.leases->not_settled(std::move(still_out));
+  if (!still_out.empty()) state.leases->out().put_back(std::move(still_out));
   if (drained > 0) state.drain_rate.drained(drained, std::chrono::steady_clock::now());
   if (state.events->active()) publish_settled(*call, outcomes);
   answer(*call);
@@ -123,7 +123,7 @@ void send(const Shared& call) {
     settlement.effects = std::move(item.settlement.effects);
   }
   if (settlements.empty()) return answer(*call);
-  call->known = call->state->leases->settling(leases);
+  call->known = call->state->leases->out().take(leases);
   call->state->broker.settle(std::move(settlements),
                              [call, outcomes = std::move(outcomes)](const Result<std::vector<Status>>& statuses) {
                                take_statuses(call, statuses, outcomes);
@@ -171,7 +171,7 @@ void settle_all(const State& state, const Shared& call) {
       }
     }
     if (item.problem || !item.by_policy) continue;
-    if (const auto facts = state->leases->facts(item.settlement.lease)) {
+    if (const auto facts = state->leases->out().facts(item.settlement.lease)) {
       decide(*state, item, facts->retry, facts->counts);
     } else if (state->inspector != nullptr) {
       unknown.push_back(i);

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bide/broker.h"
@@ -39,6 +40,7 @@ class CompletingBroker : public Broker {
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  void mark_delivered(std::vector<LeaseRef> leases) override { broker_->mark_delivered(std::move(leases)); }
   Pressure pressure() const override;
   Capabilities capabilities() const override;
 

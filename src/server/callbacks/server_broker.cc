@@ -85,6 +85,11 @@ void ServerBroker::settle(std::vector<Settlement> settlements, Completion<std::v
   });
 }
 
+void ServerBroker::mark_delivered(std::vector<LeaseRef> leases) {
+  const Call call(*this);
+  if (call) broker_->mark_delivered(std::move(leases));
+}
+
 Pressure ServerBroker::pressure() const {
   const Call call(*this);
   if (!call) return {Pressure::Level::kBlocked, kClosedText, Milliseconds(1000)};

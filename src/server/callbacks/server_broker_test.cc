@@ -36,6 +36,7 @@ class ScriptedBroker : public Broker {
    public:
     explicit Given(std::vector<std::string>& said) : said_(said) {}
     void set_credit(int credit) override { said_.push_back("credit " + std::to_string(credit)); }
+    void set_delivery_limit(std::uint64_t) override {}
 
    private:
     std::vector<std::string>& said_;

@@ -1,5 +1,8 @@
 #include "server/http/http_server.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,6 +38,12 @@ using std::chrono::milliseconds;
 
 constexpr int kBacklog = 4096;
 constexpr milliseconds kAcceptPause{100};
+// A client that was switched off says nothing. Without these its connection, and the poll that waits on it, would stay
+// for hours; so they are found out after 20 to 25 seconds.
+constexpr int kKeepAliveAfterSeconds = 10;
+constexpr int kKeepAliveEverySeconds = 5;
+constexpr int kKeepAliveProbes = 3;
+constexpr int kUnacknowledgedMs = 20'000;
 
 Error cannot_listen(const ListenAddress& address, const error_code& error) {
   const std::string where = "cannot listen on " + core::quoted(to_string(address)) + ": ";
@@ -79,6 +88,14 @@ std::string local_name(const Local::acceptor& acceptor) {
 void prepare(tcp::socket& socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  const auto set = [handle = socket.native_handle()](int option, int value) {
+    ::setsockopt(handle, IPPROTO_TCP, option, &value, sizeof value);
+  };
+  set(TCP_KEEPIDLE, kKeepAliveAfterSeconds);
+  set(TCP_KEEPINTVL, kKeepAliveEverySeconds);
+  set(TCP_KEEPCNT, kKeepAliveProbes);
+  set(TCP_USER_TIMEOUT, kUnacknowledgedMs);
 }
 void prepare(Local::socket&) {}
 

@@ -14,11 +14,34 @@ namespace bide::server {
 // servers.
 inline constexpr int kClientGone = 499;
 
+// Told what became of an answer: every byte was given to the connection, or the client can certainly not have had it whole.
+// Whoever drops an answer says the second by it. On any thread; must not block.
+class Receipt {
+ public:
+  Receipt(std::function<void()> written, std::function<void()> lost)
+      : written_(std::move(written)), lost_(std::move(lost)) {}
+  ~Receipt() {
+    if (lost_) lost_();
+  }
+  Receipt(const Receipt&) = delete;
+  Receipt& operator=(const Receipt&) = delete;
+
+  void written() {
+    lost_ = nullptr;
+    if (const auto tell = std::exchange(written_, nullptr)) tell();
+  }
+
+ private:
+  std::function<void()> written_;
+  std::function<void()> lost_;
+};
+
 struct Response {
   int status = 200;
   std::string content_type = {};  // Empty: there is no body.
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> fields = {};
+  std::shared_ptr<Receipt> receipt = {};  // Null: nobody asks.
 };
 
 // An answer without an end: server-sent events.

@@ -49,6 +49,7 @@ void Session::answer(Response response) {
   const bool keep = current_->keep_alive && !service_->draining && (!ended_ || reader_);
   close_after_ = !keep;
   current_->status = response.status;
+  current_->receipt = std::move(response.receipt);
   out_.begin(std::move(response), form(keep));
   hold(out_.bytes());
   current_->write_since = Clock::now();
@@ -141,6 +142,7 @@ void Session::report(int status) const {
 }
 
 void Session::finish_answer() {
+  if (current_->receipt) current_->receipt->written();
   report(current_->status);
   current_.reset();
   out_.release();

@@ -15,6 +15,7 @@ namespace bide::server {
 struct Session::Current {
   const Route* route = nullptr;
   std::shared_ptr<Exchange> exchange = {};
+  std::shared_ptr<Receipt> receipt = {};  // Of the answer that is being written.
   std::optional<Response> early = {};  // The answer, known before the body came.
   std::chrono::steady_clock::time_point body_since = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point whole_at = std::chrono::steady_clock::now();

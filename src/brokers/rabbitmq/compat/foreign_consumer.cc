@@ -27,13 +27,16 @@ Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
 
 class ForeignSubscription : public Subscription {
  public:
-  ForeignSubscription(std::function<void(int)> set_credit, std::function<void()> end)
-      : set_credit_(std::move(set_credit)), end_(std::move(end)) {}
+  ForeignSubscription(std::function<void(int)> set_credit, std::function<void(std::uint64_t)> set_limit,
+                      std::function<void()> end)
+      : set_credit_(std::move(set_credit)), set_limit_(std::move(set_limit)), end_(std::move(end)) {}
   ~ForeignSubscription() override { end_(); }
   void set_credit(int credit) override { set_credit_(credit); }
+  void set_delivery_limit(std::uint64_t deliveries) override { set_limit_(deliveries); }
 
  private:
   std::function<void(int)> set_credit_;
+  std::function<void(std::uint64_t)> set_limit_;
   std::function<void()> end_;
 };
 
@@ -92,6 +95,9 @@ Result<std::unique_ptr<Subscription>> ForeignConsumer::subscribe(SubscribeOption
   auto set_credit = [state = state_, subscriber](int credit) {
     state->letters.post([state, subscriber, credit] { state->set_credit(subscriber, credit); });
   };
+  auto set_limit = [state = state_, subscriber](std::uint64_t deliveries) {
+    state->letters.post([state, subscriber, deliveries] { state->set_delivery_limit(subscriber, deliveries); });
+  };
   auto end = [state = state_, subscriber] {
     if (state->on_thread()) return state->end(subscriber);
     auto ended = std::make_shared<std::promise<void>>();
@@ -102,7 +108,7 @@ Result<std::unique_ptr<Subscription>> ForeignConsumer::subscribe(SubscribeOption
     });
     if (posted) done.wait();
   };
-  return std::unique_ptr<Subscription>(new ForeignSubscription(std::move(set_credit), std::move(end)));
+  return std::unique_ptr<Subscription>(new ForeignSubscription(std::move(set_credit), std::move(set_limit), std::move(end)));
 }
 
 void ForeignConsumer::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {

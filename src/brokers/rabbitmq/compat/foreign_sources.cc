@@ -53,13 +53,18 @@ void ForeignConsumer::State::set_credit(const std::shared_ptr<Subscriber>& subsc
   if (!subscriber->ended) subscriber->credit = std::clamp(credit, 0, 1'000'000);
 }
 
+void ForeignConsumer::State::set_delivery_limit(const std::shared_ptr<Subscriber>& subscriber,
+                                                std::uint64_t deliveries) {
+  if (!subscriber->ended) subscriber->delivery_limit = deliveries;
+}
+
 // The server needs a limit for each consumer: every queue has its share of the credit, but never nothing.
 int ForeignConsumer::State::wanted_prefetch(const Source& source) const {
   const Subscriber& owner = *source.owner;
-  if (owner.ended || owner.credit <= 0) return 0;
+  if (owner.ended || owner.credit_now() <= 0) return 0;
   std::int64_t weights = 0;
   for (const auto& other : owner.sources) weights += other->weight;
-  const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit} * source.weight / weights);
+  const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit_now()} * source.weight / weights);
   return static_cast<int>(std::min<std::int64_t>(share, kMostPrefetch));
 }
 
@@ -209,7 +214,7 @@ void ForeignConsumer::State::put_aside(Parcel parcel, Send send) {
 
 void ForeignConsumer::State::choose() {
   for (const auto& subscriber : subscribers) {
-    while (subscriber->out < subscriber->credit) {
+    while (subscriber->out < subscriber->credit_now()) {
       Source* next = nullptr;
       for (const auto& source : subscriber->sources) {
         if (source->buffer.empty()) continue;
@@ -245,6 +250,7 @@ void ForeignConsumer::State::grant(Parcel parcel) {
   entry.limit_until = steady_clock::now() + job.time_limit;
   entry.parcel = std::move(parcel);
   owner->out += 1;
+  owner->delivered += 1;
   const JobId id = lease.job.id;
   watch(id, entry);
   held.emplace(id, std::move(entry));

@@ -68,10 +68,18 @@ struct Subscriber {
   LeaseSink sink;
   int credit = 0;
   int out = 0;  // Leases unsettled.
+  std::optional<std::uint64_t> delivery_limit;  // Takes the place of the credit.
+  std::uint64_t delivered = 0;                  // Leases since it began.
   bool ended = false;
   std::vector<std::shared_ptr<Source>> sources;
   std::vector<Lease> granted;           // In this round.
   std::function<void(Status)> started;  // Waits for the first try to consume.
+
+  int credit_now() const {
+    if (!delivery_limit) return credit;
+    const std::uint64_t left = *delivery_limit > delivered ? *delivery_limit - delivered : 0;
+    return out + static_cast<int>(std::min<std::uint64_t>(left, 1'000'000));
+  }
 };
 
 // A lease that is out.
@@ -160,6 +168,7 @@ struct ForeignConsumer::State : std::enable_shared_from_this<ForeignConsumer::St
   void add(std::shared_ptr<Subscriber> subscriber);
   void end(const std::shared_ptr<Subscriber>& subscriber);
   void set_credit(const std::shared_ptr<Subscriber>& subscriber, int credit);
+  void set_delivery_limit(const std::shared_ptr<Subscriber>& subscriber, std::uint64_t deliveries);
   int wanted_prefetch(const Source& source) const;
   void tend_sources();
   void start(const std::shared_ptr<Source>& source);

@@ -1,0 +1,214 @@
+// Leases over the end of the process that gave them.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/ledger.h"
+#include "support/seeded_random.h"
+#include "support/simulated_disk.h"
+#include "support/virtual_clock.h"
+
+namespace bide::engine {
+namespace {
+
+using support::Survival;
+
+class LastingLeases : public testing::Test {
+ protected:
+  void SetUp() override { open(); }
+  void TearDown() override { disk_.halt(); }
+
+  void open() {
+    EngineOptions options;
+    options.directory = "/store";
+    options.disk = &disk_;
+    options.clock = &clock_;
+    options.random = &random_;
+    auto opened = Ledger::open(std::move(options));
+    ASSERT_TRUE(opened) << opened.error().message;
+    ledger_ = std::move(*opened);
+    ledger_->subscribe(
+        ++last_subscription_,
+        {.credit = 100, .lease = Milliseconds(kLeaseMs), .worker = "far away", .outlives_process = true},
+        [](const std::vector<Lease>&) {});
+  }
+  // The process dies, or the whole machine.
+  void crash(Survival unsynced = Survival::kEverything) {
+    disk_.halt();
+    ledger_.reset();
+    disk_.crash({.unsynced = unsynced});
+    open();
+  }
+  // What was granted in this step, when it is safe to hand it out.
+  std::vector<Lease> step() {
+    EXPECT_TRUE(ledger_->begin());
+    return rest_of_step();
+  }
+  std::vector<Lease> rest_of_step() {
+    EXPECT_TRUE(ledger_->expire_leases());
+    auto deliveries = ledger_->grant();
+    EXPECT_TRUE(deliveries);
+    EXPECT_TRUE(ledger_->commit());
+    for (const auto& callback : ledger_->take_callbacks()) callback({});
+    std::vector<Lease> leases;
+    for (Delivery& delivery : *deliveries) {
+      for (Lease& lease : delivery.leases) leases.push_back(std::move(lease));
+    }
+    return leases;
+  }
+  Lease enqueue_and_lease(RetryPolicy retry = RetryPolicy::none()) {
+    EXPECT_TRUE(ledger_->begin());
+    Job job{.kind = "work"};
+    job.retry = retry;
+    EXPECT_TRUE(ledger_->enqueue(Offer::of({job}, {})).at(0));
+    return rest_of_step().at(0);
+  }
+  void extend(const Lease& lease) {
+    ASSERT_TRUE(ledger_->begin());
+    EXPECT_FALSE(ledger_->extend({{lease.job.id, lease.token}}).at(0).lost);
+    EXPECT_TRUE(rest_of_step().empty());
+  }
+  void advance(std::int64_t ms) { clock_.advance(Milliseconds(ms)); }
+  JobInfo find(const Lease& lease) { return ledger_->find(lease.job.id).value(); }
+
+  static constexpr std::int64_t kLeaseMs = 60'000;
+
+  support::SimulatedDisk disk_{1};
+  support::VirtualClock clock_;
+  support::SeededRandom random_{1};
+  std::unique_ptr<Ledger> ledger_;
+  std::uint32_t last_subscription_ = 0;
+};
+
+TEST_F(LastingLeases, KeepTheirLengthOverARestart) {
+  const Lease lease = enqueue_and_lease();
+  advance(30'000);
+  crash();
+  advance(kLeaseMs - 1000);
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(find(lease).state, JobState::kRunning);
+  extend(lease);
+  advance(kLeaseMs - 1000);
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(find(lease).state, JobState::kRunning);
+}
+
+TEST_F(LastingLeases, KeepTheirLengthInASnapshotToo) {
+  const Lease lease = enqueue_and_lease();
+  // Enough to be worth a snapshot, so that the grant is not read from the journal again.
+  ASSERT_TRUE(ledger_->begin());
+  ledger_->unsubscribe(last_subscription_);
+  const std::string body(1 << 20, 'x');
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(ledger_->enqueue(Offer::of({Job{.kind = "large", .body = body}}, {})).at(0));
+  rest_of_step();
+  while (ledger_->tidy().value()) ledger_->take_spent()();
+  bool has_snapshot = false;
+  for (const std::string& file : disk_.files()) has_snapshot |= file.find("/snapshot-") != std::string::npos;
+  ASSERT_TRUE(has_snapshot);
+  crash();
+  ledger_->unsubscribe(last_subscription_);
+  advance(kLeaseMs - 1000);
+  step();
+  EXPECT_EQ(find(lease).state, JobState::kRunning);
+}
+
+TEST_F(LastingLeases, AreNotForgottenByALossOfPower) {
+  const Lease lease = enqueue_and_lease();
+  crash(Survival::kNothing);
+  EXPECT_TRUE(step().empty());
+  const JobInfo info = find(lease);
+  EXPECT_EQ(info.state, JobState::kRunning);
+  EXPECT_EQ(info.attempts, 1u);
+}
+
+TEST_F(LastingLeases, ThatNobodyWasHeardOfSinceTheCrashAreNotCharged) {
+  const Lease lease = enqueue_and_lease();
+  crash();
+  advance(kLeaseMs);
+  const std::vector<Lease> again = step();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].job.id, lease.job.id);
+  EXPECT_EQ(again[0].counts, AttemptCounts{});
+  EXPECT_EQ(again[0].attempt, 2u) << "a number that a worker may have seen is not used again";
+  EXPECT_NE(find(lease).note.find("not charged"), std::string::npos);
+}
+
+TEST_F(LastingLeases, ThatReachedTheirWorkerAreCharged) {
+  const Lease lease = enqueue_and_lease();
+  ASSERT_TRUE(ledger_->begin());
+  ASSERT_TRUE(ledger_->mark_delivered({{lease.job.id, lease.token}}));
+  rest_of_step();
+  crash();
+  advance(kLeaseMs);
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(find(lease).dead_reason, DeadReason::kExhausted);
+  EXPECT_EQ(find(lease).counts, (AttemptCounts{.lost = 1}));
+}
+
+TEST_F(LastingLeases, ThatWereExtendedBeforeTheCrashAreCharged) {
+  const Lease lease = enqueue_and_lease();
+  extend(lease);
+  crash();
+  advance(kLeaseMs);
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(find(lease).dead_reason, DeadReason::kExhausted);
+}
+
+TEST_F(LastingLeases, ThatRunOutWithoutACrashAreCharged) {
+  const Lease lease = enqueue_and_lease();
+  advance(kLeaseMs);
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(find(lease).dead_reason, DeadReason::kExhausted);
+}
+
+TEST_F(LastingLeases, OfAJobThatTakesItsWorkerAndTheBrokerAlongEachTimeAreNotGivenForEver) {
+  Lease lease = enqueue_and_lease();
+  for (int i = 0; i < 3; ++i) {
+    crash();
+    advance(kLeaseMs);
+    lease = step().at(0);
+  }
+  crash();
+  advance(kLeaseMs);
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(find(lease).dead_reason, DeadReason::kPoison);
+  EXPECT_TRUE(ledger_->audit().ok());
+}
+
+TEST_F(LastingLeases, ThatEndOtherwiseInBetweenBeginTheCountAnew) {
+  Lease lease = enqueue_and_lease(RetryPolicy::fixed(Milliseconds(1), 100));
+  for (int i = 0; i < 6; ++i) {
+    crash();
+    advance(kLeaseMs);
+    lease = step().at(0);
+    if (i % 3 != 2) continue;
+    advance(kLeaseMs);  // Lost without a crash.
+    lease = step().at(0);
+  }
+  EXPECT_EQ(lease.counts, (AttemptCounts{.lost = 2}));
+}
+
+TEST_F(LastingLeases, AreGivenUpToTheLimitOfDeliveriesWhateverBecomesOfThem) {
+  ASSERT_TRUE(ledger_->begin());
+  std::vector<Job> jobs(10, Job{.kind = "work"});
+  ledger_->set_delivery_limit(last_subscription_, 3);
+  for (const auto& enqueued : ledger_->enqueue(Offer::of(std::move(jobs), {}))) ASSERT_TRUE(enqueued);
+  EXPECT_EQ(rest_of_step().size(), 3u);
+  // They run out, and that makes no room for others.
+  advance(kLeaseMs);
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(ledger_->state().leases().size(), 0u);
+  ASSERT_TRUE(ledger_->begin());
+  ledger_->set_delivery_limit(last_subscription_, 5);
+  EXPECT_EQ(rest_of_step().size(), 2u);
+  ASSERT_TRUE(ledger_->begin());
+  ledger_->set_delivery_limit(last_subscription_, 2);
+  EXPECT_TRUE(rest_of_step().empty());
+}
+
+}  // namespace
+}  // namespace bide::engine
