@@ -108,7 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   io.restart();
   io.poll();
   wire.receive(answers);
-  require(shared->held_bytes == 0 && shared->connections.count() == 0);
+  require(shared->memory->held() == 0 && shared->connections.count() == 0);
   require(answers.empty() || answers.starts_with("HTTP/1.1 ") || answers.starts_with("HTTP/1.0 "));
   return 0;
 }

@@ -7,7 +7,8 @@
 //   GET  /throws            throws
 //   GET  /forgets           destroys its reply
 //   GET  /secret            scope admin, for those who show "Bearer good"
-//   GET  /open              for everybody
+//   GET  /open              for everybody, who are strangers then
+//   POST /open              the same with a body, answered by the test
 
 #pragma once
 
@@ -43,6 +44,7 @@ class HttpFixture : public testing::Test {
     if (options.listen.empty()) options.listen = {{.host = "127.0.0.1"}};
     options.service.routes = routes();
     options.service.admit = [](const Request& request, Scope scope) -> std::variant<Identity, wire::Problem> {
+      if (scope == Scope::kNone) return Identity{};
       if (scope != Scope::kAdmin) return Identity{.name = "local", .scopes = 0xff};
       if (request.field("authorization") == "Bearer good") return Identity{.name = "admin", .scopes = 0xff};
       return wire::Problem{.status = 401, .code = "unauthorized", .detail = "a token is needed"};
@@ -139,6 +141,8 @@ class HttpFixture : public testing::Test {
         {.method = Method::kGet, .pattern = "/secret", .scope = Scope::kAdmin, .answer = hello},
         {.method = Method::kPost, .pattern = "/secret", .scope = Scope::kAdmin, .answer = hello},
         {.method = Method::kGet, .pattern = "/open", .scope = Scope::kNone, .answer = hello},
+        {.method = Method::kPost, .pattern = "/open", .scope = Scope::kNone, .answer = hold},
+        {.method = Method::kPost, .pattern = "/small", .scope = Scope::kWrite, .answer = hello, .body_bytes = 1000},
         {.method = Method::kGet, .pattern = "/v1/jobs/{id}", .answer = hello},
     };
   }

@@ -144,9 +144,9 @@ void remove(const State& state, const Request& request, Reply reply) {
 
 void add_dead_routes(const State& state, Routes& routes) {
   routes.push_back({Method::kPost, "/v1/dead/replay", Scope::kAdmin, "Put dead jobs back to be run again",
-                    [state](const Request& request, Reply reply) { replay(state, request, std::move(reply)); }, true});
+                    [state](const Request& request, Reply reply) { replay(state, request, std::move(reply)); }, true, kListBody});
   routes.push_back({Method::kPost, "/v1/dead/delete", Scope::kAdmin, "Delete dead jobs",
-                    [state](const Request& request, Reply reply) { remove(state, request, std::move(reply)); }, true});
+                    [state](const Request& request, Reply reply) { remove(state, request, std::move(reply)); }, true, kListBody});
 }
 
 }  // namespace bide::server

@@ -186,6 +186,8 @@ void add_job_routes(const State& state, Routes& routes) {
     routes.push_back({method, pattern, scope, summary, [state, handler](Request request, Reply reply) {
                         handler(state, std::move(request), std::move(reply));
                       }, true});
+    if (method == Method::kPost) routes.back().body_bytes = kListBody;
+    if (method == Method::kPatch) routes.back().body_bytes = kSmallBody;
   };
   add(Method::kGet, "/v1/jobs", Scope::kRead, "List jobs that match a filter",
       [](const State& s, Request request, Reply reply) {

@@ -108,11 +108,11 @@ void extend(const State& state, const Request& request, Reply reply) {
 
 void add_lease_routes(const State& state, Routes& routes) {
   routes.push_back({Method::kPost, "/v1/leases", Scope::kWork, "Lease jobs to work on, waiting for them if asked to",
-                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }, true});
+                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }, true, kSmallBody});
   routes.push_back({Method::kPost, "/v1/leases/leave", Scope::kWork, "Say that a poller wants no more jobs",
-                    [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }, true});
+                    [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }, true, kSmallBody});
   routes.push_back({Method::kPost, "/v1/leases/extend", Scope::kWork, "Keep leases alive",
-                    [state](Request request, Reply reply) { extend(state, request, std::move(reply)); }, true});
+                    [state](Request request, Reply reply) { extend(state, request, std::move(reply)); }, true, kListBody});
 }
 
 }  // namespace bide::server

@@ -78,6 +78,7 @@ void add_queue_routes(const State& state, Routes& routes) {
     routes.push_back({method, pattern, scope, summary, [state, handler](const Request& request, Reply reply) {
                         handler(state, request, std::move(reply));
                       }, true});
+    if (method == Method::kPost) routes.back().body_bytes = kSmallBody;
   };
   add(Method::kGet, "/v1/queues", Scope::kRead, "All queues with their counts", &list);
   add(Method::kGet, "/v1/queues/{name}", Scope::kRead, "A queue with its counts", &show);

@@ -42,6 +42,13 @@ std::optional<Response> find_refusal(const Service& service, const Route& route,
                         .code = "expectation_failed",
                         .detail = "Expect: " + core::quoted(expected) + " is not known, only 100-continue"});
   }
+  const std::string_view length = request.field("content-length");
+  const bool has_body = request.fields.contains("transfer-encoding") || length.find_first_not_of('0') != std::string_view::npos;
+  if (has_body && route.most_body_bytes(service.limits) == 0) {
+    return to_response({.status = 413,
+                        .code = "body_too_large",
+                        .detail = std::string(to_string(request.method)) + " " + std::string(route.pattern) + " takes no body"});
+  }
   const std::string_view coding = request.field("content-encoding");
   if (is_same_text(coding, "identity")) {
     request.fields.erase("content-encoding");

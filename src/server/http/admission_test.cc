@@ -82,6 +82,15 @@ TEST_F(AdmissionTest, KnowsOneExpectation) {
   EXPECT_EQ(judge(Method::kPost, "/jobs", {{"expect", "miracles"}}).refusal->status, 417);
 }
 
+TEST_F(AdmissionTest, RefusesABodyWhereNoneIsTaken) {
+  for (const char* path : {"/jobs/1", "/open"}) {
+    EXPECT_EQ(judge(Method::kGet, path, {{"content-length", "5"}}).refusal->status, 413) << path;
+    EXPECT_EQ(judge(Method::kGet, path, {{"transfer-encoding", "chunked"}}).refusal->status, 413) << path;
+    EXPECT_FALSE(judge(Method::kGet, path, {{"content-length", "0"}}).refusal) << path;
+  }
+  EXPECT_FALSE(judge(Method::kPost, "/jobs", {{"content-length", "5"}}).refusal);
+}
+
 TEST_F(AdmissionTest, KnowsOneCodingAndNone) {
   for (const char* known : {"gzip", "x-gzip", "GZIP"}) {
     EXPECT_FALSE(judge(Method::kPost, "/jobs", {{"content-encoding", known}}).refusal) << known;

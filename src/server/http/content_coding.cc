@@ -46,7 +46,7 @@ Gunzip::Gunzip() : state_(std::make_unique<State>()) {
 
 Gunzip::~Gunzip() { inflateEnd(&state_->stream); }
 
-Gunzip::Result Gunzip::push(std::string_view bytes, std::string& out, std::uint64_t most) {
+Gunzip::Result Gunzip::push(std::string_view bytes, const std::function<bool(std::string_view)>& take) {
   std::array<char, 16 * 1024> piece;
   z_stream& stream = state_->stream;
   stream.next_in = input(bytes);
@@ -59,8 +59,7 @@ Gunzip::Result Gunzip::push(std::string_view bytes, std::string& out, std::uint6
     stream.avail_out = static_cast<uInt>(piece.size());
     const int result = inflate(&stream, Z_NO_FLUSH);
     const std::size_t made = piece.size() - stream.avail_out;
-    if (made > most - std::min<std::uint64_t>(most, out.size())) return Result::kTooLarge;
-    out.append(piece.data(), made);
+    if (made > 0 && !take({piece.data(), made})) return Result::kStopped;
     if (result == Z_STREAM_END) {
       state_->between = true;
     } else if (result == Z_BUF_ERROR) {

@@ -1,8 +1,10 @@
-// gzip, both ways. Undoing it is bounded: a few bytes that stand for a great many are stopped at the limit.
+// gzip, both ways. It is undone in small pieces: a few bytes that stand for a great many go no further than whoever takes
+// the pieces lets them.
 
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,15 +13,15 @@ namespace bide::server {
 
 class Gunzip {
  public:
-  enum class Result : std::uint8_t { kOk, kTooLarge, kBroken };
+  enum class Result : std::uint8_t { kOk, kStopped, kBroken };
 
   Gunzip();
   ~Gunzip();
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  // Appends what `bytes` stand for. kTooLarge: `out` would have more than `most` bytes.
-  Result push(std::string_view bytes, std::string& out, std::uint64_t most);
+  // Gives what `bytes` stand for to `take`, a piece at a time. kStopped: `take` said no.
+  Result push(std::string_view bytes, const std::function<bool(std::string_view)>& take);
   // The bytes so far are whole.
   bool is_complete() const;
 

@@ -1,6 +1,11 @@
 #include "server/http/exchange.h"
 
+#include <chrono>
+#include <string>
 #include <utility>
+
+#include "server/http/problem_response.h"
+#include "wire/problem.h"
 
 namespace bide::server {
 
@@ -17,8 +22,19 @@ class Exchange::ReplyStream : public Stream {
   const std::shared_ptr<Exchange> exchange_;
 };
 
-Exchange::Exchange(std::function<void()> wake, std::size_t stream_limit)
-    : stream_limit_(stream_limit), wake_(std::move(wake)) {}
+Exchange::Exchange(std::function<void()> wake, std::size_t stream_limit, MemoryCharge request, MemoryCharge answer,
+                   bool may_change)
+    : stream_limit_(stream_limit), may_change_(may_change), wake_(std::move(wake)), request_(std::move(request)), held_(std::move(answer)) {}
+
+namespace {
+
+wire::Problem no_room(bool may_change) {
+  const std::string detail = "there is no room for the answer beside those that others do not read";
+  if (may_change) return {.status = 504, .code = "unconfirmed", .detail = detail + "; the request was carried out"};
+  return {.status = 503, .code = "unavailable", .detail = detail, .retry_after = std::chrono::milliseconds(1'000)};
+}
+
+}  // namespace
 
 // Called without the lock: it goes into the event loop, which may run anything.
 void Exchange::tell(std::unique_lock<std::mutex> lock) {
@@ -32,7 +48,12 @@ void Exchange::send(Response response) {
   std::function<void()> gone;
   std::unique_lock lock(mutex_);
   if (std::exchange(answered_, true)) return;
-  answer_.emplace(Answer{.response = std::move(response)});
+  request_.set(0);
+  if (!held_.set(response.body.capacity())) {
+    held_.set(0);
+    response = to_response(no_room(may_change_));
+  }
+  answer_.emplace(Answer{.response = std::move(response), .charge = held_.split()});
   gone.swap(gone_);
   tell(std::move(lock));
 }
@@ -41,6 +62,8 @@ std::shared_ptr<Stream> Exchange::stream(Response head) {
   auto stream = std::make_shared<ReplyStream>(shared_from_this());
   std::unique_lock lock(mutex_);
   if (!std::exchange(answered_, true)) {
+    request_.set(0);
+    held_.set(0);
     answer_.emplace(Answer{.response = std::move(head), .is_stream = true});
     tell(std::move(lock));
   }
@@ -68,12 +91,19 @@ void Exchange::give_up() {
   ReplyTarget::give_up();
 }
 
+bool Exchange::reserve(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return answered_ || held_.set(bytes);
+}
+
 bool Exchange::write(std::string bytes) {
   std::unique_lock lock(mutex_);
   if (is_gone_ || overflowed_) return false;
-  if (waiting_.size() + bytes.size() > stream_limit_) {
+  const std::size_t size = waiting_.size() + bytes.size();
+  if (size > stream_limit_ || !held_.set(size)) {
     overflowed_ = true;
     std::string().swap(waiting_);
+    held_.set(0);
     tell(std::move(lock));
     return false;
   }
@@ -96,7 +126,7 @@ std::optional<Exchange::Answer> Exchange::take_answer() {
 
 Exchange::Part Exchange::take_part() {
   const std::lock_guard lock(mutex_);
-  Part part{.bytes = std::exchange(waiting_, {}), .ended = ended_, .overflowed = overflowed_};
+  Part part{.bytes = std::exchange(waiting_, {}), .ended = ended_, .overflowed = overflowed_, .charge = held_.split()};
   connection_waits_ = part.bytes.empty() && !part.ended && !part.overflowed;
   return part;
 }
@@ -108,6 +138,7 @@ void Exchange::client_is_gone() {
     is_gone_ = true;
     gone.swap(gone_);
     std::string().swap(waiting_);
+    if (answered_) held_.set(0);
   }
   if (gone) gone();
 }

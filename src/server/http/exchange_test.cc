@@ -60,6 +60,81 @@ TEST(Exchange, DoesNotTellThoseWhoHaveAnswered) {
   EXPECT_EQ(gone, 0);
 }
 
+struct CountedBench {
+  std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>(1'600'000);  // Answers have 800 000 of it.
+  MemoryCharge body{budget, Share::kRequests};
+  std::shared_ptr<Exchange> exchange;
+
+  CountedBench() {
+    body.set(100'000);
+    exchange = std::make_shared<Exchange>([] {}, 500'000, body.split(), MemoryCharge(budget, Share::kAnswers));
+  }
+};
+
+TEST(Exchange, HoldsTheMemoryOfTheRequestUntilItIsAnsweredAlsoWhenTheClientIsGone) {
+  CountedBench bench;
+  bench.exchange->detach();
+  EXPECT_EQ(bench.budget->held(), 100'000u);
+  bench.exchange->send({.status = 200});
+  EXPECT_EQ(bench.budget->held(), 0u);
+}
+
+TEST(Exchange, CountsAnAnswerForWhoeverHasIt) {
+  CountedBench bench;
+  bench.exchange->send({.body = std::string(50'000, 'a')});
+  EXPECT_EQ(bench.budget->held(), 50'000u);
+  {
+    const auto answer = bench.exchange->take_answer();
+    bench.exchange.reset();
+    EXPECT_EQ(answer->charge.bytes(), 50'000u);
+    EXPECT_EQ(bench.budget->held(), 50'000u);
+  }
+  EXPECT_EQ(bench.budget->held(), 0u);
+}
+
+TEST(Exchange, ReservesAnAnswerBeforeItIsMade) {
+  CountedBench bench;
+  Reply reply(bench.exchange);
+  EXPECT_FALSE(reply.reserve(800'001));
+  EXPECT_TRUE(reply.reserve(800'000));
+  MemoryCharge other(bench.budget, Share::kAnswers);
+  EXPECT_FALSE(other.set(10'000));
+  reply.send({.body = std::string(300'000, 'a')});
+  EXPECT_TRUE(other.set(500'000)) << "what was not needed is free again";
+  EXPECT_EQ(bench.exchange->take_answer()->response.status, 200);
+}
+
+TEST(Exchange, SaysSoWhenThereIsNoRoomForTheAnswer) {
+  CountedBench bench;
+  MemoryCharge others(bench.budget, Share::kAnswers);
+  ASSERT_TRUE(others.set(790'000));
+  bench.exchange->send({.body = std::string(50'000, 'a')});
+  EXPECT_EQ(bench.exchange->take_answer()->response.status, 504) << "it may have been carried out";
+  EXPECT_EQ(bench.budget->held(), 790'000u);
+  const auto reads = std::make_shared<Exchange>([] {}, 10, MemoryCharge(), MemoryCharge(bench.budget, Share::kAnswers), false);
+  reads->send({.body = std::string(50'000, 'a')});
+  EXPECT_EQ(reads->take_answer()->response.status, 503);
+}
+
+TEST(Exchange, CountsWhatIsWaitingOfAStream) {
+  CountedBench bench;
+  const auto stream = bench.exchange->stream({});
+  EXPECT_TRUE(stream->write(std::string(50'000, 'a')));
+  EXPECT_EQ(bench.budget->held(), 50'000u);
+  {
+    const Exchange::Part part = bench.exchange->take_part();
+    EXPECT_EQ(part.charge.bytes(), 50'000u);
+    EXPECT_TRUE(stream->write(std::string(10'000, 'a')));
+    EXPECT_EQ(bench.budget->held(), 60'000u);
+  }
+  EXPECT_EQ(bench.budget->held(), 10'000u);
+  MemoryCharge others(bench.budget, Share::kAnswers);
+  ASSERT_TRUE(others.set(780'000));
+  EXPECT_FALSE(stream->write(std::string(50'000, 'a')));
+  EXPECT_TRUE(bench.exchange->take_part().overflowed);
+  EXPECT_EQ(bench.budget->held(), 780'000u);
+}
+
 TEST(Exchange, CarriesAStreamInParts) {
   Bench bench;
   auto stream = bench.reply.stream({.content_type = "text/event-stream"});

@@ -384,7 +384,7 @@ HttpCounts HttpServer::counts() const {
           .accepted = core_->accepted(),
           .requests = service.requests,
           .refused = service.refused,
-          .held_bytes = service.held_bytes};
+          .held_bytes = service.memory->held()};
 }
 
 }  // namespace bide::server

@@ -13,8 +13,10 @@ struct HttpLimits {
   std::size_t fields = 100;
   std::size_t target_bytes = 8 * 1024;  // Path and query.
   std::uint64_t body_bytes = 64 * 1024 * 1024;  // After its content coding was undone.
-  // All bodies and answers that are held at a time, of all connections; beyond that a request is told to come again.
+  // All bodies and answers that are held at a time, of all connections, divided as in memory_budget.h. Beyond that those who
+  // have neither sent nor read anything for `stalled_after` are given up, and then a request is told to come again.
   std::uint64_t held_bytes = 512 * 1024 * 1024;
+  std::chrono::milliseconds stalled_after{1'000};
   std::size_t stream_bytes = 256 * 1024;  // Of a stream, what its client has not read yet.
   std::size_t connections = 10'000;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <cctype>
+#include <chrono>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -45,6 +46,13 @@ Method method_of(http::verb verb) {
     default:
       return Method::kOther;
   }
+}
+
+Problem no_memory() {
+  return {.status = 503,
+          .code = "unavailable",
+          .detail = "too many large requests are under way",
+          .retry_after = std::chrono::milliseconds(1'000)};
 }
 
 Problem too_large(std::uint64_t most) {
@@ -96,8 +104,9 @@ class RequestReader::Body {
  public:
   Body(bool chunked, std::uint64_t length) : chunked_(chunked), left_(length) {}
 
-  void accept(std::uint64_t most, bool gzip) {
+  void accept(std::uint64_t most, bool gzip, MemoryCharge charge) {
     most_ = most;
+    charge_ = std::move(charge);
     if (gzip) gunzip_ = std::make_unique<Gunzip>();
   }
   void drop(std::uint64_t most) {
@@ -105,6 +114,7 @@ class RequestReader::Body {
     drops_ = true;
   }
   std::uint64_t received() const { return received_; }
+  MemoryCharge& charge() { return charge_; }
 
   // Consumes from the front of `bytes` what belongs to it.
   Step read(std::string_view& bytes, std::string& out) {
@@ -156,17 +166,31 @@ class RequestReader::Body {
   bool take(std::string_view part, std::string& out) {
     received_ += part.size();
     if (gunzip_) {
-      const Gunzip::Result result = gunzip_->push(part, out, most_);
-      if (result == Gunzip::Result::kTooLarge) refuse(too_large(most_));
+      const Gunzip::Result result = gunzip_->push(part, [&](std::string_view piece) { return append(piece, out); });
       if (result == Gunzip::Result::kBroken) refuse(broken_gzip());
       return result == Gunzip::Result::kOk;
     }
-    if (received_ > most_) {
+    if (!drops_) return append(part, out);
+    if (received_ > most_) refuse(too_large(most_));
+    return received_ <= most_;
+  }
+
+  // Grows with what has come, never by what was announced alone.
+  bool append(std::string_view part, std::string& out) {
+    const std::size_t size = out.size() + part.size();
+    if (size > most_) {
       refuse(too_large(most_));
       return false;
     }
-    // Grows with what has come, never by what was announced alone.
-    if (!drops_) out.append(part);
+    if (size > out.capacity()) {
+      const std::size_t capacity = std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(most_, 2 * out.capacity())));
+      if (!charge_.set(capacity)) {
+        refuse(no_memory());
+        return false;
+      }
+      out.reserve(capacity);
+    }
+    out.append(part);
     return true;
   }
 
@@ -177,6 +201,7 @@ class RequestReader::Body {
   std::uint64_t received_ = 0;
   ChunkDecoder chunks_;
   std::unique_ptr<Gunzip> gunzip_;
+  MemoryCharge charge_;  // Of what was taken.
   Problem problem_;
 };
 
@@ -270,10 +295,14 @@ bool RequestReader::wants_continue() const {
   return !is_http_1_0_ && has_body_ && rest_.empty() && is_same_text(request_.field("expect"), "100-continue");
 }
 
-void RequestReader::accept_body(std::uint64_t most, bool gzip) { body_->accept(most, gzip); }
+void RequestReader::accept_body(std::uint64_t most, bool gzip, MemoryCharge charge) {
+  body_->accept(most, gzip, std::move(charge));
+}
 void RequestReader::drop_body(std::uint64_t most) { body_->drop(most); }
 
 std::uint64_t RequestReader::body_received() const { return body_ ? body_->received() : 0; }
+
+MemoryCharge& RequestReader::charge() { return body_->charge(); }
 
 Request RequestReader::take() {
   body_.reset();

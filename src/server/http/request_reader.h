@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "server/http/limits.h"
+#include "server/http/memory_budget.h"
 #include "server/http/request.h"
 #include "wire/problem.h"
 
@@ -47,11 +48,12 @@ class RequestReader {
   // "Expect: 100-continue", and nothing of the body is here yet.
   bool wants_continue() const;
 
-  // The body counts up to `most` bytes after `gzip` was undone; one byte more is 413. drop_body(): it is read and
-  // forgotten; more than `most` of it is 413 as well.
-  void accept_body(std::uint64_t most, bool gzip);
+  // The body counts up to `most` bytes after `gzip` was undone; one byte more is 413. It is charged before it grows; where
+  // that cannot be it is 503. drop_body(): it is read and forgotten; more than `most` of it is 413 as well.
+  void accept_body(std::uint64_t most, bool gzip, MemoryCharge charge = {});
   void drop_body(std::uint64_t most);
   std::uint64_t body_received() const;
+  MemoryCharge& charge();  // Of the body; until take().
 
   Request take();  // After kWhole. The next advance() is about the next request.
   const wire::Problem& problem() const { return problem_; }

@@ -126,6 +126,37 @@ TEST(RequestReader, CountsABodyAsItIsWithoutItsCoding) {
   EXPECT_EQ(read(post(whole.substr(0, whole.size() - 1)), 10, true).problem.code, "invalid_gzip");
 }
 
+TEST(RequestReader, ChargesABodyBeforeItGrows) {
+  const HttpLimits limits;
+  const auto budget = std::make_shared<MemoryBudget>(1'600'000);  // Strangers have 100 000 of it.
+  const std::string zipped = gzip(std::string(1'000'000, 'a'));
+  RequestReader reader(limits);
+  ASSERT_EQ(reader.advance("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(zipped.size()) + "\r\n\r\n"),
+            Step::kHead);
+  reader.accept_body(10'000'000, true, MemoryCharge(budget, Share::kStrangers));
+  ASSERT_EQ(reader.advance(zipped), Step::kRefused);
+  EXPECT_EQ(reader.problem().status, 503);
+  EXPECT_LE(reader.request().body.capacity(), 100'000u);
+}
+
+TEST(RequestReader, GivesTheChargeAwayWithTheBody) {
+  const HttpLimits limits;
+  const auto budget = std::make_shared<MemoryBudget>(1'600'000);
+  RequestReader reader(limits);
+  ASSERT_EQ(reader.advance("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n" + std::string(20'000, 'a')), Step::kHead);
+  reader.accept_body(100'000, false, MemoryCharge(budget, Share::kRequests));
+  ASSERT_EQ(reader.advance(), Step::kMore);
+  EXPECT_EQ(budget->held(), reader.request().body.capacity());
+  ASSERT_EQ(reader.advance(std::string(30'000, 'a')), Step::kWhole);
+  {
+    const MemoryCharge charge = reader.charge().split();
+    EXPECT_EQ(charge.bytes(), reader.request().body.capacity());
+    EXPECT_EQ(reader.take().body.size(), 50'000u);
+    EXPECT_EQ(budget->held(), charge.bytes());
+  }
+  EXPECT_EQ(budget->held(), 0u);
+}
+
 TEST(RequestReader, DropsABodyThatNobodyWants) {
   const HttpLimits limits;
   RequestReader reader(limits);

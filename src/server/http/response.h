@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -62,6 +63,8 @@ class ReplyTarget {
   virtual void on_gone(std::function<void()> gone) = 0;
   // The reply was destroyed without an answer: 500.
   virtual void give_up();
+  // See Reply::reserve().
+  virtual bool reserve(std::uint64_t) { return true; }
 };
 
 // Destroyed without an answer, it answers 500: no client waits for ever.
@@ -77,6 +80,13 @@ class Reply {
   void send(Response response);
   std::shared_ptr<Stream> stream(Response head);
   void on_gone(std::function<void()> gone);
+  // Counts the memory of an answer with so many bytes before it is made; call it, once the size is known, for whatever can be
+  // larger than some KiB. False: too much is waiting to be read by others; then send a 503 with Retry-After instead, and do
+  // not build it. send() counts by itself what was not reserved; without room the client has 503 for a GET, and 504
+  // (unconfirmed) for what may have changed something.
+  //
+  //   if (!reply.reserve(page_bytes)) return refuse(reply, wire::make_problem("unavailable", "..."));
+  bool reserve(std::uint64_t bytes) { return !target_ || target_->reserve(bytes); }
 
  private:
   std::shared_ptr<ReplyTarget> target_;  // Null once answered.

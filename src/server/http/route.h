@@ -3,14 +3,22 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "server/http/limits.h"
 #include "server/http/request.h"
 #include "server/http/response.h"
 
 namespace bide::server {
+
+// For routes that are told a name or a few numbers, and for those that are told a list of ids.
+inline constexpr std::uint64_t kSmallBody = 128 * 1024;
+inline constexpr std::uint64_t kListBody = 4 * 1024 * 1024;
 
 struct Route {
   Method method = Method::kGet;
@@ -20,6 +28,14 @@ struct Route {
   // Runs on a thread of the server and must not block. Whatever it throws is answered with 500 and logged.
   std::function<void(Request, Reply)> answer = {};
   bool keeps_to_queues = false;  // It minds Identity::queues. Otherwise it is not for callers restricted to some.
+  // The most bytes that a body may have, without its coding. 0: a body is refused. Nothing: what the limits of the server
+  // say with POST, PUT and PATCH, and 0 with other methods.
+  std::optional<std::uint64_t> body_bytes = {};
+
+  std::uint64_t most_body_bytes(const HttpLimits& limits) const {
+    const bool takes_one = method == Method::kPost || method == Method::kPut || method == Method::kPatch;
+    return std::min(limits.body_bytes, body_bytes.value_or(takes_one ? limits.body_bytes : 0));
+  }
 };
 
 using Routes = std::vector<Route>;

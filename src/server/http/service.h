@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "server/http/connections.h"
 #include "server/http/identity.h"
 #include "server/http/limits.h"
+#include "server/http/memory_budget.h"
 #include "server/http/request.h"
 #include "server/http/router.h"
 #include "wire/problem.h"
@@ -52,7 +55,16 @@ class Service {
         asks_for_user(options.asks_for_user),
         limits(options.limits),
         on_served(std::move(options.on_served)),
-        on_problem(std::move(options.on_problem)) {}
+        on_problem(std::move(options.on_problem)),
+        memory(std::make_shared<MemoryBudget>(limits.held_bytes)) {
+    memory->set_make_room([this](Share share, std::uint64_t bytes) {
+      return connections.give_up_stalled(share, bytes, std::chrono::steady_clock::now() - limits.stalled_after);
+    });
+  }
+  // Replies that are still out keep the budget.
+  ~Service() { memory->set_make_room(nullptr); }
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
 
   const Router router;
   const Admit admit;
@@ -61,10 +73,10 @@ class Service {
   const HttpLimits limits;
   const std::function<void(const Served&)> on_served;
   const std::function<void(std::string_view)> on_problem;
+  const std::shared_ptr<MemoryBudget> memory;
 
   Connections connections;
   std::atomic<bool> draining = false;
-  std::atomic<std::uint64_t> held_bytes = 0;
   std::atomic<std::uint64_t> requests = 0;
   std::atomic<std::uint64_t> refused = 0;  // Requests that could not be read, and connections that were not let in.
 };

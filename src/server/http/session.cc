@@ -49,10 +49,7 @@ Session::Session(Socket socket, std::unique_ptr<Channel> channel, std::string pe
       channel_(std::move(channel)),
       deadline_(kNever) {}
 
-Session::~Session() {
-  service_->connections.remove(*this);
-  service_->held_bytes -= held_;
-}
+Session::~Session() { service_->connections.remove(*this); }
 
 void Session::start() {
   service_->connections.add(*this);
@@ -82,15 +79,51 @@ void Session::give_up_overdue() {
 void Session::on_deadline() {
   if (state_ == State::kClosed || !is_overdue(Clock::now())) return;
   const bool in_request = state_ == State::kReading && (reader_ || current_);
-  if (!in_request) {
-    // What the kernel still holds for somebody who does not read is dropped, too.
-    error_code ignored;
-    const bool is_stuck = state_ == State::kContinuing || state_ == State::kWriting || state_ == State::kStreaming;
-    if (is_stuck) socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
-    return close();
-  }
+  if (!in_request) return drop_stuck();
   refuse({.status = 408, .code = "request_timeout", .detail = "the request did not arrive in time"});
   pump();
+}
+
+void Session::drop_stuck() {
+  // What the kernel still holds for somebody who does not read is dropped, too.
+  error_code ignored;
+  const bool is_stuck = state_ == State::kContinuing || state_ == State::kWriting || state_ == State::kStreaming;
+  if (is_stuck) socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
+  close();
+}
+
+void Session::note_progress(const MemoryCharge& charge) {
+  if (charge.bytes() == 0) return;
+  stalled_since_ = Clock::now().time_since_epoch().count();
+  stalled_share_ = charge.share();
+  stalled_bytes_ = charge.bytes();
+}
+
+Session::Stall Session::stall() const {
+  return {.bytes = stalled_bytes_, .share = stalled_share_, .since = Clock::time_point(Clock::duration(stalled_since_.load()))};
+}
+
+void Session::end_stalled(const Stall& seen) {
+  const bool has_gone_on = stalled_bytes_ > 0 || stall().since != seen.since;
+  if (state_ == State::kClosed || has_gone_on) return;
+  if (state_ != State::kReading) return drop_stuck();
+  if (!current_) return;
+  refuse({.status = 503,
+          .code = "unavailable",
+          .detail = "the request did not go on, and its memory was needed for others",
+          .retry_after = milliseconds(1'000)});
+  pump();
+}
+
+std::uint64_t Session::give_up_stalled(const Stall& stall) {
+  const std::uint64_t bytes = stalled_bytes_.exchange(0);
+  if (bytes == 0) return 0;
+  service_->memory->expect_back(stall.share, bytes);
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this(), stall, bytes] {
+    self->end_stalled(stall);
+    self->service_->memory->expect_no_more(stall.share, bytes);
+  });
+  return bytes;
 }
 
 void Session::set_deadline(milliseconds from_now) { deadline_ = (Clock::now() + from_now).time_since_epoch().count(); }
@@ -180,13 +213,11 @@ bool Session::advance(std::string_view bytes) {
     if (!reader_->is_busy()) reader_.reset();
     return false;
   }
-  set_transfer_deadline(current_->body_since, reader_->body_received());
-  if (hold(reader_->request().body.capacity())) return false;
-  refuse({.status = 503,
-          .code = "unavailable",
-          .detail = "too many large requests are under way",
-          .retry_after = milliseconds(1'000)});
-  return true;
+  if (!bytes.empty()) {
+    set_transfer_deadline(current_->body_since, reader_->body_received());
+    note_progress(reader_->charge());
+  }
+  return false;
 }
 
 bool Session::receive() {
@@ -222,12 +253,6 @@ bool Session::receive() {
   }
 }
 
-bool Session::hold(std::uint64_t bytes) {
-  const std::uint64_t before = std::exchange(held_, bytes);
-  const std::uint64_t all = service_->held_bytes += bytes - before;  // Both wrap around alike.
-  return bytes <= before || all <= service_->limits.held_bytes;
-}
-
 void Session::on_head() {
   Request& request = reader_->request();
   request.peer = peer_;
@@ -241,14 +266,7 @@ void Session::on_head() {
   current_->keep_alive = reader_->keep_alive();
   current_->takes_gzip = accepts_gzip(request.field("accept-encoding"));
 
-  const std::uint64_t most = service_->limits.body_bytes;
   const std::uint64_t announced = reader_->content_length().value_or(0);
-  if (announced > most) {
-    return refuse({.status = 413,
-                   .code = "body_too_large",
-                   .detail = "the body has " + std::to_string(announced) + " bytes, " + std::to_string(most) +
-                             " are allowed"});
-  }
   Admission admission = admit_request(*service_, request);
   current_->route = admission.route;
   current_->early = std::move(admission.refusal);
@@ -259,7 +277,16 @@ void Session::on_head() {
     reader_.reset();
     return answer(std::move(*current_->early));
   }
-  reader_->accept_body(most, !request.field("content-encoding").empty());
+  const std::uint64_t most = current_->route->most_body_bytes(service_->limits);
+  if (announced > most) {
+    return refuse({.status = 413,
+                   .code = "body_too_large",
+                   .detail = "the body has " + std::to_string(announced) + " bytes, " + std::to_string(most) +
+                             " are allowed"});
+  }
+  const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kRequests;
+  reader_->accept_body(most, !request.field("content-encoding").empty(), MemoryCharge(service_->memory, share));
+  set_transfer_deadline(current_->body_since, 0);
   if (reader_->wants_continue()) {
     out_.begin_continue();
     current_->write_since = Clock::now();
@@ -269,15 +296,18 @@ void Session::on_head() {
 
 void Session::dispatch() {
   current_->whole_at = Clock::now();
+  stalled_bytes_ = 0;
+  MemoryCharge body = reader_->charge().split();
   Request request = reader_->take();
   if (!reader_->is_busy()) reader_.reset();
   if (current_->early) return answer(std::move(*current_->early));
-  hold(request.body.capacity());
+  const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kAnswers;
   current_->exchange = std::make_shared<Exchange>(
       [self = shared_from_this()] {
         boost::asio::post(self->socket_.get_executor(), [self] { self->pump(); });
       },
-      service_->limits.stream_bytes);
+      service_->limits.stream_bytes, std::move(body), MemoryCharge(service_->memory, share),
+      request.method != Method::kGet && request.method != Method::kHead);
   state_ = State::kAnswering;
   no_deadline();
   std::string thrown;
@@ -310,7 +340,9 @@ bool Session::linger() {
 
 // While an answer is awaited or streamed: takes in early requests, and notices when nobody waits any more.
 void Session::look_ahead() {
-  const Transfer got = channel_->read(scratch(), kScratchBytes);
+  const std::size_t waiting = reader_ ? reader_->waiting_bytes() : 0;
+  if (waiting >= kMostAhead) return;
+  const Transfer got = channel_->read(scratch(), kMostAhead - waiting);
   readable_ = got.may_be_more;
   switch (got.state) {
     case Transfer::State::kDone:
@@ -368,7 +400,7 @@ void Session::close() {
   error_code ignored;
   socket_.close(ignored);
   out_.release();
-  hold(0);
+  stalled_bytes_ = 0;
   service_->connections.remove(*this);
 }
 

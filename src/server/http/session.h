@@ -21,6 +21,7 @@
 
 #include "server/http/channel.h"
 #include "server/http/exchange.h"
+#include "server/http/memory_budget.h"
 #include "server/http/outgoing.h"
 #include "server/http/request_reader.h"
 #include "server/http/service.h"
@@ -46,6 +47,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void give_up_overdue();
   bool is_closed() const { return closed_; }
 
+  // A body or an answer that has not gone on since then, and what it holds of the memory. No bytes: there is none.
+  struct Stall {
+    std::uint64_t bytes = 0;
+    Share share = Share::kStrangers;
+    std::chrono::steady_clock::time_point since = {};
+  };
+  Stall stall() const;
+  // Ends the connection, unless it has gone on meanwhile. How many bytes that will free; nobody is told the same twice.
+  std::uint64_t give_up_stalled(const Stall& stall);
+
  private:
   enum class State : std::uint8_t { kHandshake, kReading, kContinuing, kAnswering, kWriting, kStreaming, kLingering, kClosed };
   struct Current;
@@ -63,9 +74,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool linger();
 
   void on_head();
-  bool hold(std::uint64_t bytes);
   void dispatch();
-  void answer(Response response);
+  void answer(Response response, MemoryCharge charge = {});
   void begin_stream(const Response& head);
   AnswerForm form(bool keep_alive) const;
   void refuse(const wire::Problem& problem);
@@ -79,6 +89,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void watch_write();
   void on_ready(bool readable);
   void on_deadline();
+  // A transfer has gone on, and waits with so much of the memory.
+  void note_progress(const MemoryCharge& charge);
+  void drop_stuck();
+  void end_stalled(const Stall& seen);
   void set_deadline(std::chrono::milliseconds from_now);
   // From `since` on, and longer the more went through.
   void set_transfer_deadline(std::chrono::steady_clock::time_point since, std::uint64_t bytes);
@@ -92,10 +106,12 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<RequestReader> reader_;  // While there are bytes of a request.
   std::unique_ptr<Current> current_;       // While there is a request.
   Outgoing out_;
-  std::uint64_t held_ = 0;      // Counted in the service.
   std::uint64_t lingered_ = 0;  // Bytes read after the last answer.
 
   std::atomic<std::int64_t> deadline_;  // Of the steady clock, in its ticks.
+  std::atomic<std::uint64_t> stalled_bytes_ = 0;
+  std::atomic<Share> stalled_share_ = Share::kStrangers;
+  std::atomic<std::int64_t> stalled_since_ = 0;  // As the deadline.
   std::atomic<bool> closed_ = false;
   State state_ = State::kHandshake;
   bool readable_ = false;       // As far as we know there is something to read.

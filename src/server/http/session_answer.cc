@@ -1,6 +1,8 @@
 // The part of Session that brings an answer out, and what follows on it.
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -31,7 +33,7 @@ bool Session::await_answer() {
     begin_stream(given->response);
   } else {
     if (given->is_stream) current_->exchange->client_is_gone();
-    answer(std::move(given->response));
+    answer(std::move(given->response), std::move(given->charge));
   }
   return true;
 }
@@ -43,7 +45,7 @@ AnswerForm Session::form(bool keep_alive) const {
           .takes_gzip = current_->takes_gzip};
 }
 
-void Session::answer(Response response) {
+void Session::answer(Response response, MemoryCharge charge) {
   if (response.status == kClientGone) return close();
   ++service_->requests;
   const bool keep = current_->keep_alive && !service_->draining && (!ended_ || reader_);
@@ -51,8 +53,11 @@ void Session::answer(Response response) {
   current_->status = response.status;
   current_->receipt = std::move(response.receipt);
   out_.begin(std::move(response), form(keep));
-  hold(out_.bytes());
+  current_->charge = std::move(charge);
+  current_->charge.set(std::min(current_->charge.bytes(), static_cast<std::uint64_t>(out_.bytes())));
   current_->write_since = Clock::now();
+  stalled_bytes_ = 0;
+  note_progress(current_->charge);
   state_ = State::kWriting;
 }
 
@@ -67,7 +72,10 @@ void Session::refuse(const wire::Problem& problem) {
 }
 
 bool Session::write() {
-  switch (out_.write(*channel_).state) {
+  const std::uint64_t before = out_.written();
+  const Transfer sent = out_.write(*channel_);
+  if (out_.written() > before) note_progress(current_->charge);
+  switch (sent.state) {
     case Transfer::State::kDone:
       if (state_ == State::kWriting) {
         finish_answer();
@@ -96,7 +104,6 @@ void Session::begin_stream(const Response& head) {
   close_after_ = !keep;
   current_->status = head.status;
   out_.begin_stream(head, form(keep));
-  hold(0);
   state_ = State::kStreaming;
 }
 
@@ -108,6 +115,7 @@ bool Session::write_stream() {
     } else if (!watches_write_) {
       // Not again while we wait: somebody else's bytes do not make this client read.
       set_deadline(service_->limits.transfer_timeout);
+      note_progress(current_->charge);
       watch_write();
     }
     return false;
@@ -122,6 +130,8 @@ bool Session::write_stream() {
     return false;
   }
   out_.add(std::move(part.bytes), part.ended);
+  current_->charge = std::move(part.charge);
+  stalled_bytes_ = 0;
   current_->stream_ended = part.ended;
   if (out_.is_empty() && !part.ended) {
     out_.release();
@@ -144,9 +154,9 @@ void Session::report(int status) const {
 void Session::finish_answer() {
   if (current_->receipt) current_->receipt->written();
   report(current_->status);
+  stalled_bytes_ = 0;
   current_.reset();
   out_.release();
-  hold(0);
   if (!close_after_) {
     state_ = State::kReading;
     if (service_->draining && !reader_) return close();

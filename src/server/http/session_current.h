@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "server/http/exchange.h"
+#include "server/http/memory_budget.h"
 #include "server/http/route.h"
 #include "server/http/session.h"
 
@@ -20,6 +21,7 @@ struct Session::Current {
   std::chrono::steady_clock::time_point body_since = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point whole_at = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point write_since = {};
+  MemoryCharge charge = {};  // Of what is being written.
   int status = 0;
   Method method = Method::kOther;
   bool is_http_1_0 = false;
