@@ -69,6 +69,10 @@ struct QueueShare {
 struct SubscribeOptions {
   std::vector<QueueShare> queues = {{"default", 1}};
   int credit = 64;                 // At most so many leases unsettled.
+  // So many of them can be run at once; the others wait for their turn with the worker. 0: all of them. A job that one
+  // more crash would kill is not given beyond it, where the broker can see to it: it would die with a worker that has
+  // not even begun with it.
+  int handlers = 0;
   Milliseconds lease{15'000};      // Lost when not extended for so long.
   std::string worker = {};         // Shown by explain and the dashboard.
   bool outlives_process = false;   // The worker is in another process: its leases survive a restart of the broker.

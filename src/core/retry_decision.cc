@@ -30,6 +30,11 @@ std::string poison_text(std::uint64_t crashes, const std::string& error) {
 // In [0, 1): the 53 bits that a double holds exactly.
 double share(std::uint64_t random) { return static_cast<double>(random >> 11) * 0x1p-53; }
 
+// Wider than the counters, so that not even absurd counts wrap around to a fresh budget.
+std::uint64_t faults(const AttemptCounts& counts) {
+  return std::uint64_t{counts.failed} + counts.timed_out + counts.lost + counts.crashed;
+}
+
 constexpr Milliseconds kFirstCrashWait{1'000};
 constexpr Milliseconds kLongestCrashWait{30'000};
 
@@ -56,10 +61,13 @@ bool is_last_chance(const AttemptCounts& counts, std::uint32_t max_crashes) {
   return counts.crashed > 0 && std::uint64_t{counts.crashed} + 1 >= max_crashes;
 }
 
+bool would_die_by_crash(const RetryPolicy& policy, const AttemptCounts& before, std::uint32_t max_crashes) {
+  return std::uint64_t{before.crashed} + 1 >= max_crashes || faults(before) + 1 >= policy.max_attempts;
+}
+
 Outcome decide_after_fault(const RetryPolicy& policy, const AttemptCounts& before, Fault fault, std::string error,
                            std::uint64_t random, std::uint32_t max_crashes) {
-  // Wider than the counters, so that not even absurd counts wrap around to a fresh budget.
-  const std::uint64_t earlier = std::uint64_t{before.failed} + before.timed_out + before.lost + before.crashed;
+  const std::uint64_t earlier = faults(before);
 
   if (fault == Fault::kCrashed) {
     const std::uint64_t crashes = std::uint64_t{before.crashed} + 1;

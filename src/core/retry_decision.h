@@ -28,6 +28,9 @@ Milliseconds wait_after_crash(std::uint64_t crashes, std::uint64_t random);
 // see to it: the one that kills would take the other with it for good.
 bool is_last_chance(const AttemptCounts& counts, std::uint32_t max_crashes = kMaxCrashes);
 
+// A crash in its next attempt would be its last fault: it would be dead, as poison or as exhausted.
+bool would_die_by_crash(const RetryPolicy& policy, const AttemptCounts& before, std::uint32_t max_crashes = kMaxCrashes);
+
 // RetryAt or Dead. `before` counts the earlier faults, without this one; `policy` is valid.
 //
 // - A crash that is the max_crashes-th: Dead as poison; the error says how often and keeps the text it was given.

@@ -133,6 +133,14 @@ TEST(RetryDecision, TheLastChanceIsTheAttemptBeforeTheCrashThatWouldBePoison) {
   EXPECT_FALSE(is_last_chance({}, 1));
 }
 
+TEST(RetryDecision, ACrashWouldKillWhatHasNoAttemptLeft) {
+  EXPECT_TRUE(would_die_by_crash(RetryPolicy::none(), {}));
+  EXPECT_FALSE(would_die_by_crash(RetryPolicy::fixed(30s, 3), {.failed = 1}));
+  EXPECT_TRUE(would_die_by_crash(RetryPolicy::fixed(30s, 3), {.failed = 1, .lost = 1}));
+  EXPECT_TRUE(would_die_by_crash(RetryPolicy::fixed(30s, 100), {.crashed = 2}));
+  EXPECT_FALSE(would_die_by_crash(RetryPolicy::fixed(30s, 100), {.crashed = 1}));
+}
+
 TEST(RetryDecision, AJobThatKilledItsWorkerThreeTimesIsPoison) {
   const RetryPolicy policy = RetryPolicy::fixed(30s, 100);
   EXPECT_LE(retry_after(decide(policy, {.crashed = 1}, Fault::kCrashed)), longest_wait_after_crash(2));

@@ -79,6 +79,7 @@ Status check(const SubscribeOptions& options) {
     if (share.weight < 1 || share.weight > 1000) return wrong("weight of queue " + share.name + ": 1 to 1000");
   }
   if (options.credit < 0 || options.credit > 1'000'000) return wrong("credit: 0 to 1000000");
+  if (options.handlers < 0) return wrong("handlers: not negative");
   if (options.lease < Milliseconds(100) || options.lease > std::chrono::hours(24)) return wrong("lease: 100ms to 24h");
   return {};
 }

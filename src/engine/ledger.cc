@@ -387,6 +387,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
   constexpr int kRound = 256;
   const int most = std::min(subscriber.room(), kRound);
   if (most == 0 || !subscriber.has_work(state_.queues())) return std::size_t{0};
+  subscriber.one_by_one = false;
   journal::Granted record{
       .at_ms = now_ms(), .outlives_process = subscriber.outlives_process, .worker = subscriber.worker, .grants = {},
       .lease_ms = subscriber.lease_ms};
@@ -444,6 +445,14 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
       ++passed_over;
       leases.pop_back();
       continue;
+    }
+    // Were its worker killed before it has begun, the job would be dead for nothing.
+    if (subscriber.handlers > 0 && subscriber.unsettled + n >= subscriber.handlers &&
+        core::would_die_by_crash(lease.job.retry, lease.counts, options_.max_crashes)) {
+      state_.put_back(slot);
+      leases.pop_back();
+      subscriber.one_by_one = true;
+      break;
     }
     if (core::is_last_chance(lease.counts, options_.max_crashes)) {
       if (!last_chance_runs) last_chance_runs = runs_last_chance(id, subscriber.outlives_process);

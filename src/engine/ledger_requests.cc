@@ -182,6 +182,7 @@ void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& optio
     subscriber.queues.push_back({state_.intern_queue(share.name), std::max(1, share.weight), 0});
   }
   subscriber.credit = options.credit;
+  subscriber.handlers = options.handlers;
   subscriber.lease_ms = static_cast<std::uint32_t>(options.lease.count());
   subscriber.worker = options.worker;
   subscriber.outlives_process = options.outlives_process;

@@ -23,6 +23,8 @@ struct SubscribedQueue {
 struct Subscriber {
   std::vector<SubscribedQueue> queues;
   int credit = 0;
+  int handlers = 0;         // See SubscribeOptions.
+  bool one_by_one = false;  // The next job is not to wait with the worker: no more than there are handlers.
   int unsettled = 0;
   std::optional<std::uint64_t> delivery_limit = {};  // Takes the place of the credit.
   std::uint64_t granted = 0;                         // Since it began.
@@ -34,7 +36,7 @@ struct Subscriber {
   // How many more leases it may have now. The credit may have been lowered below what is out, and the limit below what
   // was granted.
   int room() const {
-    if (!delivery_limit) return std::max(0, credit - unsettled);
+    if (!delivery_limit) return std::max(0, (one_by_one ? std::min(credit, handlers) : credit) - unsettled);
     constexpr std::uint64_t kMost = 1'000'000;
     return *delivery_limit <= granted ? 0 : static_cast<int>(std::min(*delivery_limit - granted, kMost));
   }

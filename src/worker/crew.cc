@@ -57,7 +57,7 @@ Result<std::shared_ptr<Crew>> Crew::start(const Setup& setup, std::shared_ptr<Br
 }
 
 Status Crew::subscribe() {
-  SubscribeOptions wanted{.queues = {}, .lease = options_.lease, .worker = runner_.name()};
+  SubscribeOptions wanted{.queues = {}, .handlers = concurrency_, .lease = options_.lease, .worker = runner_.name()};
   for (const WorkerQueue& queue : options_.queues) wanted.queues.push_back({queue.name, queue.weight});
   {
     std::lock_guard lock(mutex_);

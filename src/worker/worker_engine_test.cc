@@ -54,6 +54,31 @@ TEST_F(WorkerOnEngine, EveryJobRunsOnceAndIsAccountedFor) {
   EXPECT_EQ(report.done, kJobs);
 }
 
+TEST_F(WorkerOnEngine, AJobThatACrashWouldKillIsNotTakenBeforeItCanRun) {
+  Client client = open();
+  enqueue_many(client, 10, {.kind = "a", .retry = RetryPolicy::none()});
+  enqueue_many(client, 10, {.kind = "a", .queue = "other"});
+  std::mutex held;
+  std::unique_lock hold(held);
+  std::atomic<int> running = 0;
+  std::promise<void> both_run;
+  Worker worker(client, {.queues = {{"default"}, {"other"}}, .concurrency = 2, .credit = 64});
+  worker.handle("a", [&](const Job&) {
+    if (++running == 2) both_run.set_value();
+    std::lock_guard wait_for_it(held);
+  });
+  ASSERT_TRUE(worker.start());
+  both_run.get_future().wait();
+  const auto queues = wait<std::vector<QueueInfo>>([&](auto done) { client.inspector().queues(std::move(done)); });
+  for (const QueueInfo& queue : queues.value()) {
+    if (queue.name == "default") EXPECT_LE(queue.running, 2u);
+  }
+  hold.unlock();
+  const auto all_done = [&] { return audit(client).done == 20; };
+  while (!all_done()) std::this_thread::yield();
+  worker.stop();
+}
+
 TEST_F(WorkerOnEngine, AStopUnderLoadChargesNothingAndLosesNothing) {
   Client client = open();
   // Some for each round: a quick worker may run all there are before it is stopped.

@@ -206,6 +206,18 @@ class WorkTest(command.CommandTest):
         worker.communicate(timeout=60)
         self.assert_ends()
 
+    def test_jobs_that_a_killed_worker_had_not_begun_with_do_not_die_with_it(self):
+        for i in range(60):
+            self.bide("enqueue", "k", str(i), "--retry", "none")
+        handler = self.script("read number\ntest $number -lt 20 || { touch started; exec sleep 1000; }\n")
+        worker = self.start("work", "--exec", handler, "--concurrency", "1")
+        deadline = time.monotonic() + 60
+        while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        worker.send_signal(signal.SIGKILL)
+        worker.communicate(timeout=60)
+        self.assertEqual([job["body"] for job in self.bide_json("dead", "list")["jobs"]], ["20"])
+
     def test_a_job_enqueued_and_worked_off_adds_up(self):
         for i in range(5):
             self.bide("enqueue", "k", str(i))

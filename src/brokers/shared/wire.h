@@ -109,7 +109,7 @@ struct Fields<QueueShare> {
 };
 template <>
 struct Fields<SubscribeOptions> {
-  static auto of(auto& v) { return std::tie(v.queues, v.credit, v.lease, v.worker, v.outlives_process); }
+  static auto of(auto& v) { return std::tie(v.queues, v.credit, v.handlers, v.lease, v.worker, v.outlives_process); }
 };
 template <>
 struct Fields<JobInfo> {

@@ -123,7 +123,7 @@ SubscribeOptions any_options() {
   return {some([] {
             return QueueShare{any_text(), *rc::gen::arbitrary<int>()};
           }),
-          *rc::gen::arbitrary<int>(), any_span(), any_text(), any_bool()};
+          *rc::gen::arbitrary<int>(), *rc::gen::arbitrary<int>(), any_span(), any_text(), any_bool()};
 }
 
 AuditReport any_report() {
