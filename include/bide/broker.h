@@ -57,6 +57,7 @@ struct Capabilities {
   bool due_order = true;          // What becomes due at different times arrives in that order, however close.
   bool lasting_leases = true;     // outlives_process is obeyed.
   bool audit = true;
+  bool save_body = false;         // While the attempt goes on; otherwise with its outcome only.
   bool virtual_time = false;      // Its clock can be moved by the test kit.
   std::string why_not = {};       // One line for people about what is missing.
 };
@@ -124,6 +125,14 @@ class Broker {
   // of such a lease and this does not charge the attempt when nobody is heard of it afterwards: the lease may never have
   // been handed on. An extend says the same. Not confirmed, and may be late: only leases that stay out need it.
   virtual void mark_delivered(std::vector<LeaseRef> leases) { (void)leases; }
+
+  // Replaces the body of a job that is being run, for its next attempt. Durable when it succeeds; the attempt goes on.
+  //
+  // kLeaseLost, kNotFound: as with settle. kInvalidArgument: longer than Limits::kBodyBytes.
+  virtual void save_body(LeaseRef lease, std::string body, Completion<void> done) {
+    (void)lease, (void)body;
+    done(Error{ErrorCode::kUnsupported, "this broker cannot change the body of a job that is being run"});
+  }
 
   virtual Pressure pressure() const = 0;
   virtual Capabilities capabilities() const = 0;

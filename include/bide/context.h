@@ -90,14 +90,17 @@ class Context {
     set_result(BodyCodec<T>::encode(result), BodyCodec<T>::kContentType);
   }
 
-  // The body of the next attempt, if there is one: a state machine goes on where it stopped. It is written with the
-  // outcome, when the handler throws as when it asks for a retry; it is not when the process dies or the attempt
-  // is timed out.
-  void save_body(std::string_view body);
+  // The body of the next attempt, if there is one: a state machine goes on where it stopped. Waits for the broker; when
+  // it succeeds the body is durable, whatever becomes of this attempt.
+  //
+  // kInvalidArgument: longer than Limits::kBodyBytes; nothing was saved. kLeaseLost: another attempt may be running.
+  // kUnsupported: this broker (see Capabilities::save_body) writes it with the outcome only, when the handler throws as
+  // when it asks for a retry; it is lost when the process dies or the attempt is timed out. So after any other error.
+  Status save_body(std::string_view body);
   template <TypedBody T>
-  void save_body(const T& body) {
+  Status save_body(const T& body) {
     static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    save_body(std::string_view(BodyCodec<T>::encode(body)));
+    return save_body(std::string_view(BodyCodec<T>::encode(body)));
   }
 
  private:

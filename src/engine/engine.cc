@@ -393,6 +393,13 @@ void Engine::mark_delivered(std::vector<LeaseRef> leases) {
   inbox_->post({[leases = std::move(leases)](Ledger& ledger) { (void)ledger.mark_delivered(leases); }, nullptr});
 }
 
+void Engine::save_body(LeaseRef lease, std::string body, Completion<void> done) {
+  const std::uint64_t bytes = body.size();
+  submit<void>(
+      std::move(done),
+      [lease, body = std::move(body)](Ledger& ledger) mutable { return ledger.save_body(lease, std::move(body)); }, bytes);
+}
+
 void Engine::end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done) {
   submit<void>(std::move(done),
                [leases = std::move(leases), how](Ledger& ledger) { return ledger.end_leases(leases, how); });
@@ -409,6 +416,7 @@ Pressure Engine::pressure() const {
 
 Capabilities Engine::capabilities() const {
   Capabilities capabilities;
+  capabilities.save_body = true;
   capabilities.virtual_time = virtual_time_;
   return capabilities;
 }

@@ -115,6 +115,8 @@ class Ledger {
   // Written, not synced. Leases that have ended meanwhile are passed over.
   Status mark_delivered(const std::vector<LeaseRef>& leases);
   std::vector<Status> settle(Verdicts verdicts);
+  // A new body for a job that is being run; its lease stays as it is.
+  Status save_body(const LeaseRef& lease, std::string body);
   // Their worker is gone: returned uncharged, or charged with a crash. Leases that are lost already are passed over.
   Status end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how);
 

@@ -289,6 +289,44 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   return {};
 }
 
+Status Ledger::save_body(const LeaseRef& lease, std::string body) {
+  if (body.size() > Limits::kBodyBytes) {
+    return Error{ErrorCode::kInvalidArgument, "body: " + std::to_string(body.size()) + " bytes are too many; allowed: " +
+                                                  std::to_string(Limits::kBodyBytes)};
+  }
+  const Slot slot = state_.find(lease);
+  if (slot == kNoSlot) return no_such_job(lease.id);
+  if (state_[slot].entry_state() != EntryState::kRunning) return lease_lost(lease.id);
+  const Running& running = state_.leases()[state_[slot].next];
+  if (running.token != lease.token) return lease_lost(lease.id);
+  if (Status roomy = make_room(kRoomForChange + body.size() + Limits::kHeaderBytes, false); !roomy) return roomy;
+  auto loaded = load(slot);
+  if (!loaded) return loaded.error();
+  const Entry& entry = state_[slot];
+  loaded->job.body = std::move(body);
+  // Written as an attempt that ended with a new body, and the same lease given again: the batch is all or nothing.
+  const journal::Acceptance record{.due_ms = entry.due(),
+                                   .accepted_ms = now_ms(),
+                                   .due_is_wall = entry.due_is_wall != 0,
+                                   .past = std::move(loaded->past),
+                                   .attempts = static_cast<std::uint32_t>(entry.attempts) - 1,
+                                   .token = lease.token};
+  const journal::RecordRef at = append(*journal_, loaded->job, record);
+  append(*journal_, journal::Granted{.at_ms = running.started_ms,
+                                     .outlives_process = running.outlives_process,
+                                     .worker = state_.workers()[running.worker],
+                                     .grants = {{lease.id, lease.token}},
+                                     .lease_ms = running.lease_ms});
+  if (running.cancel_requested) append(*journal_, journal::CancelAsked{lease.id, now_ms()});
+  state_.replace_body(slot, at);
+  needs_sync_ = true;
+  if (!running.outlives_process) return {};
+  // Whoever saves has the lease; and the mark must follow the lease that was written again.
+  const journal::Delivered delivered{{{lease.id, lease.token}}};
+  append(*journal_, delivered);
+  return state_.apply(delivered);
+}
+
 // The record that ended the lease with this token is the last that happened to the job. It must say the same: whoever gave
 // a job back and then calls it done has not been heard with the second.
 Result<bool> Ledger::settled_before(Slot slot, const Settlement& settlement) {

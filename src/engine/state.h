@@ -61,6 +61,8 @@ class State {
   Status apply(const journal::Moved& record, journal::RecordRef at);
   Status apply(const journal::CancelAsked& record);
   Status apply(const journal::Delivered& record);
+  // What a new body and the same lease given again come to, for a job that is running.
+  void replace_body(Slot slot, journal::RecordRef at);
   // Any record, decoded first.
   Status apply(const journal::RecordView& view);
 

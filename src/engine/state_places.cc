@@ -162,6 +162,14 @@ Slot State::take_ready(std::uint16_t queue) {
   return slot;
 }
 
+void State::replace_body(Slot slot, RecordRef at) {
+  Entry& entry = touch(slot);
+  live_.subtract(entry.body());
+  set_details(entry, {});
+  entry.set_body(at);
+  live_.add(at);
+}
+
 void State::put_back(Slot slot) {
   no_longer_taken(slab_[slot]);
   queues_.insert_first(slot);

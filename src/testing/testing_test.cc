@@ -76,7 +76,7 @@ TEST(Kit, ASavedBodyReachesTheNextAttempt) {
   kit.worker().handle("steps", [&](const std::string& body, Context& context) {
     bodies.push_back(body);
     if (body == "2") return;
-    context.save_body(std::to_string(std::stoi(body) + 1));
+    EXPECT_TRUE(context.save_body(std::to_string(std::stoi(body) + 1)));
     throw std::runtime_error("again");
   });
   kit.client().enqueue("steps", "0", {.retry = RetryPolicy::fixed(1s)}).value();

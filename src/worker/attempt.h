@@ -18,9 +18,11 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "bide/lease.h"
+#include "bide/result.h"
 
 namespace bide::worker {
 
@@ -92,7 +94,9 @@ class Attempt {
 // What an attempt needs of the worker that holds it; outlives the worker for handlers that do.
 struct WorkerLink {
   std::atomic<bool> stopping = false;
-  std::function<void()> keep_alive = {};  // Extends all leases soon. Does not change once leases arrive.
+  // These do not change once leases arrive.
+  std::function<void()> keep_alive = {};  // Extends all leases soon.
+  std::function<Status(LeaseRef, std::string)> save_body = {};  // Waits for the broker.
 };
 
 class LeaseBatch {

@@ -82,11 +82,6 @@ Settlement AttemptRunner::run(Attempt& attempt) {
       if (done->result.size() > Limits::kBodyBytes) thrown = too_large("the result", done->result.size());
     }
   }
-  if (!thrown && context.saved_body_ && context.saved_body_->size() > Limits::kBodyBytes) {
-    thrown = too_large("the saved body", context.saved_body_->size());
-    context.saved_body_.reset();
-  }
-
   if (thrown) {
     outcome = decide(lease, Fault::kFailed, std::move(*thrown));
   } else {

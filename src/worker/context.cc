@@ -69,6 +69,15 @@ void Context::set_result(std::string_view result, std::string_view content_type)
   result_content_type_ = content_type;
 }
 
-void Context::save_body(std::string_view body) { saved_body_ = std::string(body); }
+Status Context::save_body(std::string_view body) {
+  if (body.size() > Limits::kBodyBytes) {
+    return Error{ErrorCode::kInvalidArgument, "the saved body has " + std::to_string(body.size()) +
+                                                  " bytes; at most " + std::to_string(Limits::kBodyBytes) + " are allowed"};
+  }
+  Status saved = attempt_.batch().link().save_body(attempt_.ref(), std::string(body));
+  saved_body_.reset();
+  if (!saved) saved_body_ = std::string(body);
+  return saved;
+}
 
 }  // namespace bide

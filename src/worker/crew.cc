@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include "bide/wait.h"
+
 namespace bide::worker {
 
 namespace {
@@ -40,6 +42,11 @@ Result<std::shared_ptr<Crew>> Crew::start(const Setup& setup, std::shared_ptr<Br
     alive->extend_now_ = true;
     alive->poked_ = true;
     alive->timekeeper_woken_.notify_one();
+  };
+  crew->link_->save_body = [weak = std::weak_ptr(crew)](LeaseRef lease, std::string body) -> Status {
+    const std::shared_ptr<Crew> alive = weak.lock();
+    if (!alive) return Error{ErrorCode::kUnavailable, "the worker has ended"};
+    return wait<void>([&](auto done) { alive->broker_->save_body(lease, std::move(body), std::move(done)); });
   };
   try {
     crew->timekeeper_ = std::thread([raw = crew.get()] { raw->keep_time(); });

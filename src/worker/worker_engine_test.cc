@@ -71,7 +71,9 @@ TEST_F(WorkerOnEngine, AJobThatACrashWouldKillIsNotTakenBeforeItCanRun) {
   both_run.get_future().wait();
   const auto queues = wait<std::vector<QueueInfo>>([&](auto done) { client.inspector().queues(std::move(done)); });
   for (const QueueInfo& queue : queues.value()) {
-    if (queue.name == "default") EXPECT_LE(queue.running, 2u);
+    if (queue.name == "default") {
+      EXPECT_LE(queue.running, 2u);
+    }
   }
   hold.unlock();
   const auto all_done = [&] { return audit(client).done == 20; };

@@ -120,7 +120,7 @@ TEST(WorkerOutcome, AResultOverTheLimitIsAFailureThatNamesIt) {
 
 TEST(WorkerOutcome, ASavedBodyIsThereForTheNextAttemptAfterARetry) {
   const Outcome outcome = outcome_of([](Context& context) -> Outcome {
-    context.save_body("step 2");
+    EXPECT_EQ(context.save_body("step 2").error().code, ErrorCode::kUnsupported);
     return retry_after(1s);
   });
   EXPECT_EQ(std::get<RetryAt>(outcome).body, "step 2");
@@ -128,7 +128,7 @@ TEST(WorkerOutcome, ASavedBodyIsThereForTheNextAttemptAfterARetry) {
 
 TEST(WorkerOutcome, ASavedBodyIsThereForTheNextAttemptAfterAnException) {
   const Outcome outcome = outcome_of([](Context& context) {
-    context.save_body("step 2");
+    EXPECT_EQ(context.save_body("step 2").error().code, ErrorCode::kUnsupported);
     throw std::runtime_error("oops");
   });
   EXPECT_EQ(std::get<RetryAt>(outcome).body, "step 2");

@@ -75,6 +75,42 @@ TEST_P(BrokerConformance, LoweredCreditTakesNoLeaseAway) {
   consumer.leases().take();
 }
 
+TEST_P(BrokerConformance, ASavedBodyIsThereForTheNextAttemptWhateverEndsThisOne) {
+  BIDE_NEEDS(save_body);
+  const auto save = [this](const Lease& lease, const std::string& body) {
+    return wait<void>([&](auto done) { broker().save_body(ref(lease), body, std::move(done)); });
+  };
+  const JobId id = enqueue_one();
+  const Lease first = lease_one();
+  ASSERT_TRUE(succeeded(save(first, "step 2")));
+  EXPECT_EQ(find(id).state, JobState::kRunning);
+  EXPECT_EQ(find(id).attempts, 1u);
+  EXPECT_FALSE(extend_one(first).lost);
+  restart(Restart::kCrash);
+  let_crashed_jobs_return();
+  const Lease second = lease_one();
+  EXPECT_EQ(second.job.id, id);
+  EXPECT_EQ(second.job.body, "step 2");
+  EXPECT_EQ(second.attempt, 2u);
+  EXPECT_EQ(second.counts.crashed + second.counts.lost, 1u);
+  EXPECT_TRUE(refused(save(first, "too late"), ErrorCode::kLeaseLost));
+  EXPECT_TRUE(refused(save(second, std::string(Limits::kBodyBytes + 1, 'x')), ErrorCode::kInvalidArgument));
+  ASSERT_TRUE(succeeded(save(second, "step 3")));
+  ASSERT_TRUE(succeeded(save(second, "step 4")));
+  ASSERT_TRUE(succeeded(settle_one(second, RetryAt{.error = "later"})));
+  const Lease third = lease_one();
+  EXPECT_EQ(third.job.body, "step 4");
+  EXPECT_EQ(third.attempt, 3u);
+  EXPECT_EQ(third.history.size(), 2u);
+  ASSERT_TRUE(succeeded(save(third, "")));
+  ASSERT_TRUE(succeeded(settle_one(third)));
+  EXPECT_TRUE(refused(save(third, "done"), ErrorCode::kLeaseLost));
+  restart(Restart::kClean);
+  if (can().audit) {
+    EXPECT_TRUE(audit().ok());
+  }
+}
+
 TEST_P(BrokerConformance, AttemptsAreCountedFromOne) {
   enqueue_one();
   std::uint64_t token = 0;

@@ -37,6 +37,14 @@ bool settle(Place place, Decoder& in, Reply reply) {
   return true;
 }
 
+bool save_body(Place place, Decoder& in, Reply reply) {
+  const auto lease = take<LeaseRef>(in);
+  auto body = take<std::string>(in);
+  if (!in.done()) return false;
+  place.broker.save_body(lease, std::move(body), replying<void>(std::move(reply)));
+  return true;
+}
+
 bool queues(Place place, Decoder& in, Reply reply) {
   if (!in.done()) return false;
   place.inspector.queues(replying<std::vector<QueueInfo>>(std::move(reply)));
@@ -121,6 +129,7 @@ constexpr std::array kCalls = {
     Call{FrameType::kEnqueue, enqueue, Call::Sort::kOnce},  // Jobs without an id would be there twice.
     Call{FrameType::kExtend, extend, Call::Sort::kRepeatable},
     Call{FrameType::kSettle, settle, Call::Sort::kRepeatable},  // Its tokens see to that.
+    Call{FrameType::kSaveBody, save_body, Call::Sort::kRepeatable},
     Call{FrameType::kQueues, queues, Call::Sort::kQuestion},
     Call{FrameType::kFind, find, Call::Sort::kQuestion},
     Call{FrameType::kList, list, Call::Sort::kQuestion},

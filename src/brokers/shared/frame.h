@@ -65,6 +65,7 @@ enum class FrameType : std::uint8_t {
   kPause = 28,
   kPurge = 29,
   kUnwatch = 30,
+  kSaveBody = 31,
 };
 
 inline constexpr std::size_t kFrameBytes = 64ull << 20;  // The longest frame, without the length itself.

@@ -21,7 +21,10 @@ constexpr Milliseconds kSilenceTick{1'000};
 // ask for may take its time; the end of a subscription waits only out of courtesy.
 std::optional<std::int64_t> longest_silence_ms(FrameType type) {
   if (type == FrameType::kUnsubscribe) return 1'000;
-  if (type == FrameType::kEnqueue || type == FrameType::kExtend || type == FrameType::kSettle) return 10'000;
+  if (type == FrameType::kEnqueue || type == FrameType::kExtend || type == FrameType::kSettle ||
+      type == FrameType::kSaveBody) {
+    return 10'000;
+  }
   return std::nullopt;
 }
 

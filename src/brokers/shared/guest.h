@@ -60,6 +60,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void mark_delivered(std::vector<LeaseRef> leases) override;
+  void save_body(LeaseRef lease, std::string body, Completion<void> done) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override;
 

@@ -141,6 +141,10 @@ void Guest::settle(std::vector<Settlement> settlements, Completion<std::vector<S
   ask_for_all<Settlement, Status>(FrameType::kSettle, std::move(settlements), std::move(noted));
 }
 
+void Guest::save_body(LeaseRef lease, std::string body, Completion<void> done) {
+  ask<void>(FrameType::kSaveBody, std::move(done), lease, body);
+}
+
 Pressure Guest::pressure() const {
   std::unique_lock lock(mutex_);
   if (state_ == State::kSucceeded) {

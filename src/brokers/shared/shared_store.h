@@ -37,6 +37,9 @@ class SharedStore : public Broker, public Inspector {
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void mark_delivered(std::vector<LeaseRef> leases) override;
+  void save_body(LeaseRef lease, std::string body, Completion<void> done) override {
+    broker().save_body(lease, std::move(body), std::move(done));
+  }
   Pressure pressure() const override { return broker().pressure(); }
   Capabilities capabilities() const override { return broker().capabilities(); }
 
