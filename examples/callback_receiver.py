@@ -45,32 +45,31 @@ class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     secrets = []
     server_url = None  # Where deliveries that were accepted are settled.
-    token = None
     seen = {}  # The answer to each delivery: at least once means sometimes twice.
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         if not is_signed(self.secrets, self.headers, body):
             return self.answer(401, {"error": "the signature is wrong"})
-        job = self.headers["bide-job-id"]
+        job = self.headers["webhook-id"]  # Which is signed, unlike bide-job-id.
         if job in self.seen:
             return self.answer(200, self.seen[job])
         print(f"{self.headers['bide-kind']} {job} attempt {self.headers['bide-attempt']}: {body.decode()}", flush=True)
         if self.path == "/later" and self.server_url:
             lease = {"id": job, "token": self.headers["bide-lease-token"]}
-            threading.Thread(target=self.work_and_settle, args=(lease, body)).start()
+            credential = self.headers["bide-settle-token"]
+            threading.Thread(target=self.work_and_settle, args=(lease, credential, body)).start()
             return self.answer(202, {"accepted": True})
         self.seen[job] = {"bytes": len(body)}
         return self.answer(200, self.seen[job])
 
-    def work_and_settle(self, lease, body):
-        """The work that takes too long to be answered at once."""
+    def work_and_settle(self, lease, credential, body):
+        """The work that takes too long to be answered at once. The credential is good for this lease, and nothing else."""
         settlement = {**lease, "outcome": "done", "result": {"bytes": len(body), "late": True}}
         request = urllib.request.Request(f"{self.server_url}/v1/leases/settle",
                                          json.dumps({"settlements": [settlement]}).encode(),
-                                         {"content-type": "application/json"})
-        if self.token:
-            request.add_header("authorization", f"Bearer {self.token}")
+                                         {"content-type": "application/json",
+                                          "authorization": f"Bearer {credential}"})
         with urllib.request.urlopen(request, timeout=30) as answer:
             print(f"settled {lease['id']}: {answer.read().decode()}", flush=True)
 
@@ -93,7 +92,6 @@ def main():
     options = parser.parse_args()
     Receiver.secrets = os.environ["BIDE_WEBHOOK_SECRET"].split()
     Receiver.server_url = options.server
-    Receiver.token = os.environ.get("BIDE_TOKEN")
     with ThreadingHTTPServer(("127.0.0.1", options.port), Receiver) as server:
         print(f"listening on http://127.0.0.1:{server.server_port}/", flush=True)
         server.serve_forever()

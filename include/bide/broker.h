@@ -53,6 +53,7 @@ struct Capabilities {
   bool expiry = true;
   bool dead_set = true;           // Find, list, replay and remove dead jobs.
   bool atomic_effects = true;     // Effects and outcome in one step; otherwise effects first.
+  bool completions = true;        // bide-on-done and bide-reply-queue: told in the step that ends the job, by whomever.
   bool final_settle = true;       // After a confirmed settle the job never starts again.
   bool due_order = true;          // What becomes due at different times arrives in that order, however close.
   bool lasting_leases = true;     // outlives_process is obeyed.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/completion.h"
 #include "core/retry_decision.h"
 #include "platform/fatal.h"
 
@@ -22,6 +23,7 @@ constexpr std::int64_t kTurnMs = 1000;
 constexpr std::size_t kGrantsAStep = 4096;
 // Of bodies: what is granted in a step is in memory at once, and often in one answer.
 constexpr std::size_t kGrantedBytesAStep = 16 << 20;
+constexpr const char* kExpiredNote = "not started before it expired";
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 std::string journal_directory(const std::string& directory) { return directory + "/journal"; }
@@ -153,7 +155,7 @@ Status Ledger::charge_crashes() {
     }
   }
   for (const Slot slot : crashed) {
-    if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
+    if (Status roomy = make_room(kRoomForDeath, true); !roomy) return roomy;
     if (state_.leases()[state_[slot].next].cancel_requested) {
       if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed;
       continue;
@@ -165,6 +167,7 @@ Status Ledger::charge_crashes() {
       continue;
     }
     ++open_report_.crashed_attempts;
+    state_.leases()[state_[slot].next].wants_completion = core::wants_completion(loaded->job);
     const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
                                                      "the process died during this attempt", random_.next(),
                                                      options_.max_crashes);
@@ -181,7 +184,7 @@ Status Ledger::end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how) {
     if (slot == kNoSlot || state_[slot].entry_state() != EntryState::kRunning) continue;
     const Running& running = state_.leases()[state_[slot].next];
     if (running.token != lease.token) continue;
-    if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;  // The rest runs out in time.
+    if (Status roomy = make_room(kRoomForDeath, true); !roomy) return roomy;  // The rest runs out in time.
     Status ended;
     if (running.cancel_requested) {
       ended = remove(lease.id, journal::RemoveCause::kCancelled);
@@ -259,7 +262,7 @@ Status Ledger::expire_leases() {
   }
   lease_check_ms_ = std::max(earliest, elapsed_ms + kLeaseCheckMs);
   for (const auto& [slot, fault] : expired) {
-    if (Status roomy = make_room(kRoomForChange, true); !roomy) {
+    if (Status roomy = make_room(kRoomForDeath, true); !roomy) {
       lease_check_ms_ = elapsed_ms + kRoomRetryMs;  // Later, when there is room.
       return {};
     }
@@ -408,7 +411,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     SubscribedQueue* from = subscriber.next_queue(state_.queues());
     if (from == nullptr) break;
     // Room for a grant, or for the death of a job that has expired.
-    if (!make_room(kRoomForChange, true)) break;
+    if (!make_room(kRoomForDeath, true)) break;
     const Slot slot = state_.take_ready(from->queue);
     platform::require(slot != kNoSlot, "a queue counts ready jobs that it does not have");
     const Entry& entry = state_[slot];
@@ -432,15 +435,19 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     }
     lease.due = Time(Milliseconds(entry.due()));
     if (lease.job.expires && lease.job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
+      const std::uint32_t attempts = static_cast<std::uint32_t>(entry.attempts);
+      std::vector<Job> completions =
+          completions_of(lease.job, attempts, Dead{DeadReason::kExpired, Fault::kFailed, kExpiredNote});
       journal::Changed died{.id = entry.id,
                             .cause = journal::ChangeCause::kExpired,
                             .at_ms = now_ms(),
                             .dead = DeadReason::kExpired,
-                            .attempts = static_cast<std::uint32_t>(entry.attempts),
+                            .attempts = attempts,
                             .unique_key = {},
-                            .past = {lease.counts, std::move(lease.history), "not started before it expired"}};
+                            .past = {lease.counts, std::move(lease.history), kExpiredNote}};
       if (Status changed = change(std::move(died)); !changed) return changed.error();
       finished(lease.job.id);
+      accept_effects(std::move(completions));
       needs_sync_ = true;
       ++passed_over;
       leases.pop_back();
@@ -494,6 +501,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     running.deadline_ms = elapsed_ms + subscriber.lease_ms;
     running.limit_ms = elapsed_ms + leases[before + i].job.time_limit.count();
     running.last_chance = core::is_last_chance(leases[before + i].counts, options_.max_crashes);
+    running.wants_completion = core::wants_completion(leases[before + i].job);
     lease_check_ms_ = std::min(lease_check_ms_, std::min(running.deadline_ms, running.limit_ms));
   }
   subscriber.unsettled += static_cast<int>(slots.size());

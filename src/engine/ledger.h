@@ -40,6 +40,12 @@ inline constexpr std::int64_t kRoomRetryMs = 1000;
 // Nothing is wrong with what could not be read: there was no descriptor, or no memory.
 inline bool is_passing(const Error& error) { return error.code == ErrorCode::kOverloaded; }
 
+// More than it takes to let a job die without being asked, with the jobs that tell of it.
+inline constexpr std::size_t kRoomForDeath = kRoomForChange + 2 * (Limits::kHeaderBytes + 4096);
+
+// About what it takes to write a job down, and not less.
+std::size_t room_for(const Job& job);
+
 struct Delivery {
   std::uint32_t subscription = 0;
   LeaseSink sink;
@@ -190,6 +196,13 @@ class Ledger {
   enum class EndedBy { kSettle, kLedger };
   // The attempt ended in a fault: again later, or dead. Writes and applies the record.
   Status end_attempt(Slot slot, const Outcome& outcome, EndedBy by);
+  // The jobs that tell of the end of a running job, as far as it asked for any.
+  Result<std::vector<Job>> completions_of(Slot slot, const Outcome& outcome);
+  // Of a job that is in no lease: it expired.
+  std::vector<Job> completions_of(const Job& job, std::uint32_t attempts, const Outcome& outcome) const;
+  // Made real in the batch of the outcome that they belong to. Those that are there already are passed over.
+  void accept_effects(std::vector<Job> effects, const WrittenJobs& written, std::size_t first);
+  void accept_effects(std::vector<Job> effects);
   Status give_back(Slot slot, const Returned& returned, EndedBy by);
   Status change(journal::Changed record);
   Status remove(const JobId& id, journal::RemoveCause cause);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/completion.h"
 #include "core/retry_decision.h"
 #include "engine/ledger.h"
 #include "platform/fatal.h"
@@ -71,6 +72,7 @@ void Ledger::resume_lease(Running& running) {
     const std::int64_t ran_ms = std::max<std::int64_t>(0, now_ms() - running.started_ms);
     running.limit_ms = elapsed_ms + std::max<std::int64_t>(0, loaded->job.time_limit.count() - ran_ms);
     running.last_chance = core::is_last_chance(loaded->past.counts, options_.max_crashes);
+    running.wants_completion = core::wants_completion(loaded->job);
   }
   lease_check_ms_ = std::min({lease_check_ms_, running.deadline_ms, running.limit_ms});
 }

@@ -44,13 +44,6 @@ Error too_many_names() {
                "there are " + std::to_string(kMaxNames) + " different queues or kinds already: use fewer names"};
 }
 
-std::size_t room_for(const Job& job) {
-  std::size_t bytes = 512 + job.body.size() + job.kind.size() + job.queue.size() + job.content_type.size() +
-                      job.unique_key.size() + job.retry.waits.size() * 10;
-  for (const auto& [name, value] : job.headers) bytes += name.size() + value.size() + 8;
-  return bytes;
-}
-
 // An error text longer than we keep is cut, and says so.
 std::string cut(std::string text) {
   if (text.size() <= Limits::kErrorBytes) return text;
@@ -254,6 +247,9 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   if (const auto* again = std::get_if<RetryAt>(&settlement.outcome); again != nullptr && again->body) {
     room += again->body->size() + Limits::kHeaderBytes;
   }
+  auto completions = completions_of(slot, settlement.outcome);
+  if (!completions) return completions.error();
+  for (const Job& told : *completions) room += room_for(told);
   if (Status roomy = make_room(room, true); !roomy) return roomy;
 
   // Outcome and effects go into the same batch, which is all or nothing. The outcome comes first: what it needs may be
@@ -269,23 +265,8 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
     return end_attempt(slot, settlement.outcome, EndedBy::kSettle);
   };
   if (Status ended = end(); !ended) return ended;
-  // Effects are not held to max_jobs, since the outcome cannot wait; there are never more of them than there are leases.
-  if (settlement.effects.empty()) return {};
-  const WarmJobs::BatchNumber batch = warm_.open(std::move(settlement.effects));
-  std::vector<Job>& effects = warm_.jobs(batch);
-  for (std::size_t i = 0; i < effects.size(); ++i) {
-    Job& effect = effects[i];
-    // One that is there already, by its id or its unique key, need not be made.
-    const bool there = (!effect.id.is_nil() && state_.find(effect.id) != kNoSlot) ||
-                       (!effect.unique_key.empty() && state_.unique_keys().holder(effect.unique_key) != kNoSlot);
-    if (there) {
-      warm_.pass_over(batch, i);
-      continue;
-    }
-    if (effect.id.is_nil()) effect.id = ids_.next(now_ms(), random_.next());
-    accept(batch, i, written[first_effect + i]);
-  }
-  warm_.close(batch);
+  accept_effects(std::move(settlement.effects), written, first_effect);
+  accept_effects(std::move(*completions));
   return {};
 }
 
@@ -385,6 +366,9 @@ Status Ledger::end_attempt(Slot slot, const Outcome& outcome, EndedBy by) {
   const auto* dead = std::get_if<Dead>(&outcome);
   require(again != nullptr || dead != nullptr, "an attempt ends in a retry or in death");
   const bool replaces_body = again != nullptr && again->body.has_value();
+  // Those of a settlement are made with its other effects.
+  auto completions = by == EndedBy::kLedger ? completions_of(slot, outcome) : std::vector<Job>();
+  if (!completions) return completions.error();
   Loaded loaded;
   if (replaces_body) {
     auto whole = load(slot);
@@ -427,9 +411,10 @@ Status Ledger::end_attempt(Slot slot, const Outcome& outcome, EndedBy by) {
   if (dead != nullptr) record.dead = dead->reason;
   needs_sync_ = true;
   const JobId id = record.id;
-  Status changed = change(std::move(record));
+  if (Status changed = change(std::move(record)); !changed) return changed;
   if (dead != nullptr) finished(id);
-  return changed;
+  accept_effects(std::move(*completions));
+  return {};
 }
 
 Status Ledger::give_back(Slot slot, const Returned& returned, EndedBy by) {

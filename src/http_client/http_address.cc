@@ -5,11 +5,14 @@
 
 namespace bide::http_client {
 
-std::string HttpAddress::to_string() const {
+std::string HttpAddress::host() const {
   char text[INET6_ADDRSTRLEN] = {};
-  const bool v6 = family == Family::kIpv6;
-  inet_ntop(v6 ? AF_INET6 : AF_INET, bytes.data(), text, sizeof text);
-  return (v6 ? "[" + std::string(text) + "]" : std::string(text)) + ":" + std::to_string(port);
+  inet_ntop(family == Family::kIpv6 ? AF_INET6 : AF_INET, bytes.data(), text, sizeof text);
+  return text;
+}
+
+std::string HttpAddress::to_string() const {
+  return (family == Family::kIpv6 ? "[" + host() + "]" : host()) + ":" + std::to_string(port);
 }
 
 }  // namespace bide::http_client

@@ -14,6 +14,7 @@ struct HttpAddress {
   std::array<std::uint8_t, 16> bytes = {};  // In network order; of IPv4 the first four.
   std::uint16_t port = 0;
 
+  std::string host() const;       // "192.0.2.1" or "2001:db8::1".
   std::string to_string() const;  // "192.0.2.1:80" or "[2001:db8::1]:80".
 };
 

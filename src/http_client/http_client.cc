@@ -148,7 +148,7 @@ class HttpClient::Loop {
       easy = std::move(free_.back());
       free_.pop_back();
     }
-    transfer.prepare(std::move(easy), options_);
+    transfer.prepare(std::move(easy), options_, places_);
     host.under_way += 1;
     curl_multi_add_handle(multi_.get(), transfer.easy());
   }
@@ -237,6 +237,7 @@ class HttpClient::Loop {
   Transfers all_;
   std::map<std::string, Host> hosts_;
   std::set<std::pair<Clock::time_point, Ticket>> deadlines_;  // Of those that wait for their turn.
+  AddressPlaces places_;
   std::vector<EasyHandle> free_;
 
   std::mutex mutex_;  // Guards everything below.

@@ -31,6 +31,7 @@ using AddressCheck = std::function<Status(std::string_view host, const HttpAddre
 struct HttpClientOptions {
   std::string user_agent = {};        // Empty: "bide/VERSION".
   int max_per_host = 64;              // Requests under way for one scheme, host and port; the others wait their turn.
+  int max_per_address = 0;            // Connected to one address, whatever their hosts; others fail. 0: no limit.
   int max_idle = 64;                  // Connections kept though nobody uses them.
   Milliseconds idle_for{60'000};      // How long one is kept.
   std::string certificate_file = {};  // PEM of the authorities to trust instead of the system's.

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include <condition_variable>
 #include <cstdlib>
 #include <future>
+#include <mutex>
 
 #include "http_client/http_client_test_server.h"
 #include "support/temporary_directory.h"
@@ -12,6 +17,53 @@ namespace bide::http_client {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Lookups of stalls.test wait here.
+class StalledLookups {
+ public:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return released_; });
+  }
+  void release() {
+    std::lock_guard lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+  bool released() {
+    std::lock_guard lock(mutex_);
+    return released_;
+  }
+
+ private:
+  std::mutex mutex_;  // Guards everything below.
+  std::condition_variable changed_;
+  bool released_ = false;
+};
+
+// Never destroyed: a lookup may outlive the test.
+StalledLookups& stalled_lookups() {
+  static StalledLookups* const made = new StalledLookups();
+  return *made;
+}
+
+}  // namespace
+}  // namespace bide::http_client
+
+// In place of the system's, for libcurl too: names below test are ours.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** found) {
+  using Lookup = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto system_lookup = reinterpret_cast<Lookup>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  const std::string_view asked = name == nullptr ? "" : name;
+  if (asked == "stalls.test") {
+    bide::http_client::stalled_lookups().wait();
+    return EAI_NONAME;
+  }
+  return system_lookup(asked.ends_with(".here.test") ? "127.0.0.1" : name, service, hints, found);
+}
+
+namespace bide::http_client {
+namespace {
 
 // Blocks until the answer is there.
 HttpAnswer ask(HttpClient& client, HttpRequest request) {
@@ -265,6 +317,44 @@ TEST(HttpClient, NoMoreThanAllowedAreUnderWayForOneHost) {
   all.get_future().wait();
   EXPECT_LE(most, 3);
   EXPECT_LE(server.connections(), 3u);
+}
+
+TEST(HttpClient, ALookupThatTakesForEverHoldsUpNobody) {
+  TestServer server([](const std::string&) { return TestServer::answer("x"); });
+  HttpClient client;
+  // Its deadline passes while the system is still asked for the name.
+  const HttpAnswer stalled = ask(client, {.url = "http://stalls.test/", .connect_within = 20ms, .answer_within = 20ms});
+  EXPECT_NE(stalled.failure, HttpFailure::kNone);
+  EXPECT_FALSE(stalled.sent);
+  EXPECT_EQ(ask(client, {.url = server.url()}).body, "x");
+  EXPECT_FALSE(stalled_lookups().released());
+  stalled_lookups().release();
+}
+
+TEST(HttpClient, ManyNamesOfOneAddressTakeNoMorePlacesThanAllowed) {
+  TestServer server([&server](const std::string& request) {
+    if (request.starts_with("GET /slow")) server.hold();
+    return TestServer::answer("x");
+  });
+  HttpClient client({.max_per_address = 2});
+  const auto named = [&](const std::string& name, const std::string& path) {
+    return HttpRequest{.url = "http://" + name + ".here.test" + server.url(path).substr(server.url("").rfind(':'))};
+  };
+  EXPECT_EQ(ask(client, named("a", "/")).body, "x");  // Its connection is kept, and used again below.
+  std::promise<HttpAnswer> first;
+  std::promise<HttpAnswer> second;
+  client.send(named("b", "/slow"), [&](HttpAnswer answer) { first.set_value(std::move(answer)); });
+  client.send(named("c", "/slow"), [&](HttpAnswer answer) { second.set_value(std::move(answer)); });
+  server.wait_for_requests(3);
+  for (const char* name : {"a", "d"}) {
+    const HttpAnswer refused = ask(client, named(name, "/"));
+    EXPECT_EQ(refused.failure, HttpFailure::kAddressBusy) << name;
+    EXPECT_FALSE(refused.sent) << name;
+  }
+  server.release();
+  EXPECT_TRUE(first.get_future().get().ok());
+  EXPECT_TRUE(second.get_future().get().ok());
+  EXPECT_EQ(ask(client, named("d", "/")).body, "x");
 }
 
 TEST(HttpClient, WaitingForItsTurnCountsAgainstTheDeadline) {

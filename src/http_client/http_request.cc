@@ -18,6 +18,8 @@ std::string_view to_string(HttpFailure failure) {
       return "tls";
     case HttpFailure::kTimedOut:
       return "timed_out";
+    case HttpFailure::kAddressBusy:
+      return "address_busy";
     case HttpFailure::kTooLarge:
       return "too_large";
     case HttpFailure::kBroken:

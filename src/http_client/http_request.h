@@ -38,6 +38,7 @@ enum class HttpFailure : std::uint8_t {
   kNotConnected,    // Nobody listens, or the network does not reach there.
   kTls,             // The certificate, or the handshake.
   kTimedOut,
+  kAddressBusy,     // Too many requests to its address are under way. Nothing was sent.
   kTooLarge,   // status, fields and the beginning of the body are there.
   kBroken,     // The connection ended too early, or what came is not HTTP.
   kCancelled,  // By cancel(), or by the end of the client.

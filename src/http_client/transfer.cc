@@ -109,13 +109,16 @@ void Transfer::set_fields() {
   set(easy_.get(), CURLOPT_HTTPHEADER, field_list_.get());
 }
 
-void Transfer::prepare(EasyHandle handle, const HttpClientOptions& options) {
+void Transfer::prepare(EasyHandle handle, const HttpClientOptions& options, AddressPlaces& places) {
   easy_ = std::move(handle);
   options_ = &options;
+  places_ = &places;
   CURL* const easy = easy_.get();
   set(easy, CURLOPT_PRIVATE, static_cast<void*>(this));
   set(easy, CURLOPT_ERRORBUFFER, error_text_);
   set(easy, CURLOPT_NOSIGNAL, 1L);
+  // Otherwise the end of a transfer waits for its lookup, however long that takes, and everybody else with it.
+  set(easy, CURLOPT_QUICK_EXIT, 1L);
 
   set(easy, CURLOPT_URL, request_.url.c_str());
   set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -156,22 +159,61 @@ void Transfer::prepare(EasyHandle handle, const HttpClientOptions& options) {
   set(easy, CURLOPT_HEADERDATA, static_cast<void*>(this));
   set(easy, CURLOPT_OPENSOCKETFUNCTION, &Transfer::on_open_socket);
   set(easy, CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
+  if (options.max_per_address > 0) {
+    set(easy, CURLOPT_PREREQFUNCTION, &Transfer::on_connected);
+    set(easy, CURLOPT_PREREQDATA, static_cast<void*>(this));
+  }
+}
+
+// A transfer is counted for the address that it uses, or tried last.
+bool Transfer::take_place(const std::string& address) {
+  if (options_->max_per_address <= 0 || address == place_) return true;
+  int& taken = (*places_)[address];
+  if (taken >= options_->max_per_address) {
+    stopped_ = HttpFailure::kAddressBusy;
+    stopped_text_ = "too many requests to " + address + " are under way";
+    return false;
+  }
+  ++taken;
+  leave_place();
+  place_ = address;
+  return true;
+}
+
+void Transfer::leave_place() {
+  if (place_.empty()) return;
+  const auto found = places_->find(place_);
+  if (--found->second == 0) places_->erase(found);
+  place_.clear();
+}
+
+EasyHandle Transfer::take_handle() {
+  leave_place();
+  return std::move(easy_);
+}
+
+// Also when a connection is used again, and so no socket was opened.
+int Transfer::on_connected(void* self, char* address, char*, int, int) {
+  Transfer& transfer = *static_cast<Transfer*>(self);
+  if (address == nullptr || *address == '\0') return CURL_PREREQFUNC_OK;  // A Unix socket.
+  return transfer.take_place(address) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 curl_socket_t Transfer::on_open_socket(void* self, curlsocktype, curl_sockaddr* address) {
   Transfer& transfer = *static_cast<Transfer*>(self);
   if (transfer.stopped_ != HttpFailure::kNone) return CURL_SOCKET_BAD;
+  HttpAddress given;
+  const bool known = read_address(&address->addr, given);
   if (const AddressCheck& check = transfer.options_->address_check; check && address->family != AF_UNIX) {
-    HttpAddress given;
-    Status allowed = read_address(&address->addr, given)
-                         ? check(transfer.destination_.host, given)
-                         : Error{ErrorCode::kInvalidArgument, "an unknown kind of address"};
+    Status allowed = known ? check(transfer.destination_.host, given)
+                           : Error{ErrorCode::kInvalidArgument, "an unknown kind of address"};
     if (!allowed) {
       transfer.stopped_ = HttpFailure::kAddressRefused;
       transfer.stopped_text_ = allowed.error().message;
       return CURL_SOCKET_BAD;
     }
   }
+  if (known && !transfer.take_place(given.host())) return CURL_SOCKET_BAD;
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 

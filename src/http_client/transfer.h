@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,9 @@ struct CloseEasy {
   void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
 };
 using EasyHandle = std::unique_ptr<CURL, CloseEasy>;
+
+// How many transfers are under way to each address.
+using AddressPlaces = std::map<std::string, int>;
 
 // Does not move: the library keeps pointers to it.
 class Transfer {
@@ -38,18 +42,21 @@ class Transfer {
 
   // False: fail() was called.
   bool check_request();
-  // Sets the handle up. `options` must outlive the transfer.
-  void prepare(EasyHandle easy, const HttpClientOptions& options);
+  // Sets the handle up. `options` and `places` must outlive the transfer.
+  void prepare(EasyHandle easy, const HttpClientOptions& options, AddressPlaces& places);
   // When the library is through with it.
   void finish(CURLcode code);
   void fail(HttpFailure failure, std::string error);
 
-  EasyHandle take_handle() { return std::move(easy_); }
+  EasyHandle take_handle();
   void complete();  // Calls back.
 
  private:
   static std::size_t on_body(char* bytes, std::size_t one, std::size_t count, void* self);
   static std::size_t on_header(char* bytes, std::size_t one, std::size_t count, void* self);
+  static int on_connected(void* self, char* address, char* own_address, int port, int own_port);
+  bool take_place(const std::string& address);
+  void leave_place();
   static curl_socket_t on_open_socket(void* self, curlsocktype purpose, curl_sockaddr* address);
   void take_header(std::string_view line);
   void set_fields();
@@ -66,6 +73,8 @@ class Transfer {
   const Clock::time_point since_;
   Destination destination_;
   const HttpClientOptions* options_ = nullptr;
+  AddressPlaces* places_ = nullptr;
+  std::string place_ = {};  // The address it is counted for.
 
   EasyHandle easy_;
   List field_list_;

@@ -229,6 +229,7 @@ const std::array kKeys = std::to_array<Key>({
     {"callbacks", "secrets_by_host", take_secrets_by_host},
     {"callbacks", "concurrency", [](D& d, N& n) { return take_whole(d.made.callbacks.concurrency, n, 1, 10'000); }},
     {"callbacks", "per_host", [](D& d, N& n) { return take_whole(d.made.callbacks.per_host, n, 1, 10'000); }},
+    {"callbacks", "per_address", [](D& d, N& n) { return take_whole(d.made.callbacks.per_address, n, 1, 10'000); }},
     {"callbacks", "accepted", [](D& d, N& n) { return take_whole(d.made.callbacks.accepted, n, 1, kMany); }},
     {"callbacks", "hosts", [](D& d, N& n) { return take_whole(d.made.callbacks.hosts, n, 1, kMany); }},
     {"callbacks", "connect_within", [](D& d, N& n) { return take(d.made.callbacks.connect_within, n); }},

@@ -63,6 +63,7 @@ queues = ["hooks"]
 secrets = ["whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"]
 concurrency = 10
 per_host = 3
+per_address = 4
 accepted = 5
 hosts = 6
 connect_within = "1s"
@@ -113,6 +114,7 @@ log_bytes = "14MiB"
   EXPECT_EQ(callbacks.secrets_by_host.at("hooks.example.org").size(), 1u);
   EXPECT_EQ(callbacks.concurrency, 10);
   EXPECT_EQ(callbacks.per_host, 3);
+  EXPECT_EQ(callbacks.per_address, 4);
   EXPECT_EQ(callbacks.accepted, 5);
   EXPECT_EQ(callbacks.hosts, 6u);
   EXPECT_EQ(callbacks.connect_within, 1s);
@@ -223,6 +225,7 @@ TEST(Configuration, IsExplainedByTheExampleOfThePackage) {
   EXPECT_EQ(read->callbacks.queues, callbacks.queues);
   EXPECT_EQ(read->callbacks.concurrency, callbacks.concurrency);
   EXPECT_EQ(read->callbacks.per_host, callbacks.per_host);
+  EXPECT_EQ(read->callbacks.per_address, callbacks.per_address);
   EXPECT_EQ(read->callbacks.accepted, callbacks.accepted);
   EXPECT_EQ(read->callbacks.hosts, callbacks.hosts);
   EXPECT_EQ(read->callbacks.connect_within, callbacks.connect_within);

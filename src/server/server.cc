@@ -1,7 +1,9 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "brokers/open_broker.h"
@@ -14,6 +16,8 @@
 #include "server/auth/token_file.h"
 #include "server/callbacks/callback_check.h"
 #include "server/callbacks/callback_service.h"
+#include "server/callbacks/lease_credentials.h"
+#include "server/callbacks/own_listeners.h"
 #include "server/health.h"
 
 namespace bide::server {
@@ -63,6 +67,7 @@ milliseconds left_until(Clock::time_point end) {
 struct Server::Parts {
   explicit Parts(ServerOptions given) : options(std::move(given)), log(options.log) {}
 
+  void open_credentials();
   Status open_gate();
   Status open_broker();
   Status open_http(std::vector<ListenAddress> addresses);
@@ -74,6 +79,8 @@ struct Server::Parts {
 
   const ServerOptions options;
   const Log log;
+  const std::shared_ptr<OwnListeners> own_listeners = std::make_shared<OwnListeners>();
+  std::shared_ptr<const LeaseCredentials> lease_credentials;  // Null: callbacks never were on.
   std::unique_ptr<Gate> gate;
   std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
   brokers::OpenedBroker opened;
@@ -83,10 +90,27 @@ struct Server::Parts {
   std::unique_ptr<HttpServer> http;
 };
 
+// The key lies in the data directory: what was delivered before a restart can be settled after it.
+void Server::Parts::open_credentials() {
+  const std::string folder = place_in_store(options.url, "callback_key").value_or("");
+  std::error_code unknown;
+  const bool off = options.callbacks.policy.mode() == AddressPolicy::Mode::kOff;
+  if (off && !std::filesystem::exists(folder, unknown)) return;
+  auto kept = LeaseCredentials::open(folder);
+  if (!kept) {
+    log.warning("receivers that answer 202 need a token of their own after a restart: " + kept.error().message);
+    kept = LeaseCredentials::open("");
+  }
+  if (kept) lease_credentials = std::make_shared<const LeaseCredentials>(std::move(*kept));
+}
+
 Status Server::Parts::open_gate() {
   const std::string file = options.token_file.empty() ? token_file_of(options.url).value_or("") : options.token_file;
   auto opened_gate = Gate::open({.token_file = file,
                                  .local_without_token = options.local_without_token,
+                                 .lease_of = [credentials = lease_credentials](std::string_view shown) {
+                                   return credentials ? credentials->check(shown) : std::nullopt;
+                                 },
                                  .on_reload = [this](std::string_view text) { log.info(text); },
                                  .on_refused = [this](const Refusal& refusal) { log_refused(refusal); }});
   if (!opened_gate) return opened_gate.error();
@@ -107,6 +131,9 @@ Status Server::Parts::open_broker() {
   const auto metered = std::make_shared<metrics::MeteredBroker>(opened.broker, metrics);
   CallbackOptions rules = options.callbacks;
   rules.accepted_folder = place_in_store(options.url, "accepted_callbacks").value_or("");
+  open_credentials();
+  rules.lease_credentials = lease_credentials;
+  rules.own_listeners = own_listeners;
   auto started = CallbackService::start(
       std::move(rules), metered, lent_inspector(),
       {.on_delivery =
@@ -147,6 +174,7 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
                    .on_problem = [this](std::string_view text) { log.warning(text); }}});
   if (!started) return started.error();
   http = std::move(*started);
+  own_listeners->set(http->addresses());  // With the ports that the system chose.
   return {};
 }
 
@@ -187,6 +215,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   // Taken apart in order also when it cannot be put together.
   std::unique_ptr<Server> server(new Server(std::make_unique<Parts>(std::move(options))));
   Parts& parts = *server->parts_;
+  parts.own_listeners->set(*addresses);
   // The tokens lie in the data directory, so what is wrong with that is told first.
   if (const Status opened = parts.open_broker(); !opened) return opened.error();
   if (const Status opened = parts.open_gate(); !opened) return opened.error();

@@ -151,6 +151,7 @@ std::span<const CapabilityName> capability_names() {
       {"expiry", &Capabilities::expiry},
       {"dead_set", &Capabilities::dead_set},
       {"atomic_effects", &Capabilities::atomic_effects},
+      {"completions", &Capabilities::completions},
       {"final_settle", &Capabilities::final_settle},
       {"due_order", &Capabilities::due_order},
       {"lasting_leases", &Capabilities::lasting_leases},

@@ -38,13 +38,6 @@ void write_headers(JsonWriter& out, const Headers& headers) {
 
 }  // namespace
 
-std::string_view header_of(const Job& job, std::string_view name) {
-  for (const auto& [header, value] : job.headers) {
-    if (header == name) return value;
-  }
-  return {};
-}
-
 std::optional<Problem> read_job(JsonReader& in, Time now, Job& job, std::string_view callback_queue) {
   if (!in.object()) return std::nullopt;
   JobFields fields(job);

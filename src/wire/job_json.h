@@ -24,22 +24,21 @@
 #include <vector>
 
 #include "bide/job.h"
+#include "core/completion.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 #include "wire/problem.h"
 
 namespace bide::wire {
 
-inline constexpr std::string_view kCallbackHeader = "bide-callback";
-inline constexpr std::string_view kOnDoneHeader = "bide-on-done";
-inline constexpr std::string_view kReplyQueueHeader = "bide-reply-queue";
+using core::header_of;
+using core::kCallbackHeader;
+using core::kOnDoneHeader;
+using core::kReplyQueueHeader;
 inline constexpr std::string_view kRequestHeader = "bide-request";  // Digest of the request, with an Idempotency-Key.
 
 inline constexpr std::string_view kJsonContentType = "application/json";
 inline constexpr std::string_view kTextContentType = "text/plain; charset=utf-8";
-
-// The value of the first header of this name; empty when there is none.
-std::string_view header_of(const Job& job, std::string_view name);
 
 // Reads one job and checks it by core's rules. Faults of the JSON itself stay in the reader; anything else is the
 // problem, and then the reader stands in the middle of the object. Without `queue` in the JSON, a job with a callback

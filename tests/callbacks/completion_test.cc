@@ -3,6 +3,7 @@
 #include <map>
 
 #include "callbacks/callback_bench.h"
+#include "server/callbacks/completing_broker.h"
 
 namespace bide::server {
 namespace {
@@ -109,6 +110,88 @@ TEST_F(Completed, AnExpiredJobIsToldThoughNobodySettledIt) {
   EXPECT_NE(told_body().find(R"("state":"dead")"), std::string::npos);
   EXPECT_NE(told_body().find(R"("reason":"expired")"), std::string::npos) << told_body();
   EXPECT_EQ(end_of(id).dead_reason, DeadReason::kExpired);
+}
+
+TEST_F(Completed, AJobThatExpiredWhileTheServerWasAwayIsTold) {
+  Job job = job_for("images");
+  job.expires = std::chrono::floor<Milliseconds>(std::chrono::system_clock::now()) - 1s;
+  const JobId id = enqueue(job);
+  stop();
+  {
+    const auto subscription = witness->subscribe({.queues = {{"images", 1}}}, [](std::vector<Lease>) {});
+    EXPECT_EQ(end_of(id).dead_reason, DeadReason::kExpired);
+  }
+  close();
+  open();
+  start();
+  EXPECT_NE(told_body().find(R"("state":"dead","attempts":0,"reason":"expired","error":"not started before it expired")"),
+            std::string::npos)
+      << told_body();
+}
+
+TEST_F(Completed, ALastLeaseThatWasLostWhileTheServerWasAwayIsTold) {
+  Job job = job_for("images");
+  job.retry = RetryPolicy::none();
+  const JobId id = enqueue(job);
+  stop();
+  lease_from(*witness, "images", 100ms);
+  EXPECT_EQ(end_of(id).state, JobState::kDead);
+  close();
+  open();
+  start();
+  EXPECT_NE(told_body().find(R"("state":"dead","attempts":1,"reason":"exhausted")"), std::string::npos) << told_body();
+}
+
+TEST_F(Completed, AnOnDoneComesByTheQueueThatTheServerDelivers) {
+  stop();
+  CallbackOptions chosen = options();
+  chosen.queues = {"hooks", "callbacks"};
+  start(chosen);
+  Job job = job_for("images");
+  job.headers.emplace_back("bide-on-done-queue", "elsewhere");
+  const JobId id = enqueue(job);
+  const Lease lease = lease_from(*broker, "images");
+  ASSERT_TRUE(settle({.lease = {id, lease.token}, .outcome = Done{}}));
+  EXPECT_EQ(told.wait_for(1).at(0).fields.at("bide-queue"), "hooks");
+}
+
+TEST(CompletingBrokerTest, TheWishOfALeaseGoesWithThatLeaseOnly) {
+  // The first lease of the job is settled late, when the job has been leased again.
+  struct Inner : Broker {
+    void enqueue(std::vector<Job>, Completion<std::vector<Result<Enqueued>>>) override {}
+    Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions, LeaseSink given) override {
+      sink = std::move(given);
+      return std::unique_ptr<Subscription>();
+    }
+    void extend(std::vector<LeaseRef>, Completion<std::vector<Extended>>) override {}
+    void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override {
+      effects.push_back(settlements.at(0).effects);
+      waiting.push_back(std::move(done));
+    }
+    Pressure pressure() const override { return {}; }
+    Capabilities capabilities() const override { return {}; }
+    LeaseSink sink;
+    std::vector<std::vector<Job>> effects;
+    std::vector<Completion<std::vector<Status>>> waiting;
+  };
+  const auto inner = std::make_shared<Inner>();
+  CompletingBroker broker(inner);
+  ASSERT_TRUE(broker.subscribe({}, [](std::vector<Lease>) {}));
+  Lease lease;
+  lease.job.id = JobId::parse("0190d6c0-8a5e-7f2a-9d0e-5b8a52f6f0c1").value();
+  lease.job.kind = "resize";
+  lease.job.headers = {{"bide-reply-queue", "replies"}};
+  lease.token = 1;
+  inner->sink({lease});
+  broker.settle({{.lease = {lease.job.id, 1}, .outcome = Returned{}}}, [](auto) {});
+  lease.token = 2;
+  inner->sink({lease});
+  inner->waiting.at(0)(std::vector<Status>{Status()});
+  broker.settle({{.lease = {lease.job.id, 2}, .outcome = Done{"x", ""}}}, [](auto) {});
+  EXPECT_TRUE(inner->effects.at(0).empty());
+  ASSERT_EQ(inner->effects.at(1).size(), 1u);
+  EXPECT_EQ(inner->effects.at(1).at(0).kind, "resize.result");
+  EXPECT_FALSE(inner->effects.at(1).at(0).id.is_nil());
 }
 
 TEST_F(Completed, AJobThatAnotherProcessSettlesIsTold) {

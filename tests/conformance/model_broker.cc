@@ -29,6 +29,7 @@ class ModelBroker::Handle : public Subscription {
 Capabilities ModelBroker::capabilities() const {
   Capabilities all;
   all.virtual_time = true;
+  all.completions = false;
   return all;
 }
 

@@ -1,10 +1,12 @@
 """Callbacks of a real server to examples/callback_receiver.py, which checks their signature with Python's hmac."""
 
 import http.client
+import http.server
 import json
 import os
 import subprocess
 import sys
+import threading
 
 import command
 import running_server
@@ -33,10 +35,10 @@ class CallbacksTest(command.CommandTest):
         self.assertIn(b"listening", receiver.stdout.readline())
         return f"http://127.0.0.1:{port}"
 
-    def ask(self, method, path, body=None):
+    def ask(self, method, path, body=None, headers=()):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=90)
         connection.request(method, path, None if body is None else json.dumps(body),
-                           {"content-type": "application/json"})
+                           {"content-type": "application/json"} | dict(headers))
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
@@ -78,6 +80,56 @@ class CallbacksTest(command.CommandTest):
         self.assertEqual(status, 200, answer)
         self.assertTrue(answer["result"]["late"], answer)
         self.assertEqual([each["outcome"] for each in self.deliveries(job)], ["accepted"])
+
+    def test_the_credential_of_a_delivery_is_good_for_its_lease_and_nothing_else(self):
+        seen = []
+        received = threading.Event()
+
+        class Accepting(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                seen.append(dict(self.headers))
+                self.send_response(202)
+                self.send_header("content-length", "0")
+                self.end_headers()
+                received.set()
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Accepting) as receiver:
+            threading.Thread(target=receiver.serve_forever, daemon=True).start()
+            job = self.enqueue(callback=f"http://127.0.0.1:{receiver.server_port}/")
+            self.assertTrue(received.wait(60))
+            receiver.shutdown()
+        self.assertEqual(seen[0]["via"], "1.1 bide")
+        credential = {"authorization": "Bearer " + seen[0]["bide-settle-token"]}
+        lease = {"id": job, "token": seen[0]["bide-lease-token"]}
+        self.assertEqual(self.ask("GET", "/v1/queues", headers=credential)[0], 403)
+        self.assertEqual(self.ask("POST", "/v1/leases", {"queues": ["default"]}, credential)[0], 403)
+        self.assertEqual(self.ask("POST", "/v1/jobs", {"kind": "greet"}, credential)[0], 403)
+        self.assertEqual(self.ask("POST", "/v1/leases/extend", {"leases": [lease | {"token": "1"}]}, credential)[0], 403)
+        self.assertEqual(self.ask("POST", "/v1/leases/extend", {"leases": [lease]}, credential)[0], 200)
+
+        def settle(**more):
+            answer = self.ask("POST", "/v1/leases/settle", {"settlements": [lease | {"outcome": "done"} | more]}, credential)
+            return answer[1]["settlements"][0]["status"]
+
+        self.assertEqual(settle(id="0190d6c0-8a5e-7f2a-9d0e-5b8a52f6f0c1"), 403)
+        self.assertEqual(settle(effects=[{"kind": "greet"}]), 403)
+        # The key outlives the server.
+        self.assertEqual(self.server.stop(), 0)
+        self.server.start()
+        self.assertEqual(settle(result={"made": 1}), 200)
+        self.assertEqual(self.result(job)[1]["result"], {"made": 1})
+
+    def test_the_server_does_not_deliver_to_itself(self):
+        job = self.enqueue(callback=f"http://127.0.0.1:{self.server.port}/v1/jobs", retry="none", body={"kind": "evil"})
+        self.result(job)
+        delivery, = self.deliveries(job)
+        self.assertEqual((delivery["outcome"], delivery["status"]), ("failed", None))
+        self.assertIn("own listener", delivery["error"])
+        self.assertEqual(self.ask("GET", "/v1/jobs?kind=evil")[1]["jobs"], [])
 
     def test_who_asked_for_it_is_told_when_a_worker_is_done(self):
         receiver = self.start_receiver()

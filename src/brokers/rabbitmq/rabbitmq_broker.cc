@@ -226,6 +226,7 @@ Capabilities RabbitmqBroker::capabilities() const {
   can.expiry = true;
   can.dead_set = true;
   can.atomic_effects = false;
+  can.completions = false;
   can.final_settle = false;
   can.due_order = false;
   can.lasting_leases = false;

@@ -99,8 +99,7 @@ struct Fields<Capabilities> {
   static auto of(auto& v) {
     return std::tie(v.inspect, v.cancel, v.reschedule, v.unique_keys, v.idempotent_ids, v.priorities, v.pause,
                     v.results, v.expiry, v.dead_set, v.atomic_effects, v.final_settle, v.audit, v.hasten, v.due_order,
-                    v.lasting_leases, v.save_body, v.virtual_time,
-                    v.why_not);
+                    v.lasting_leases, v.save_body, v.virtual_time, v.completions, v.why_not);
   }
 };
 template <>

@@ -126,6 +126,12 @@ std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply)
   return std::nullopt;
 }
 
+std::optional<wire::Problem> find_foreign_lease(const Request& request, const LeaseRef& lease) {
+  const std::optional<LeaseRef>& own = request.caller.lease;
+  if (!own || (own->id == lease.id && own->token == lease.token)) return std::nullopt;
+  return wire::make_problem("forbidden", "this credential is for the lease of job " + own->id.to_string() + " only");
+}
+
 bool is_json_request(const Request& request, Reply& reply) {
   constexpr std::string_view kSuffix = "+json";
   const std::string_view type = request.media_type();

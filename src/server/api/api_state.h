@@ -102,6 +102,8 @@ bool knows_parameters(const Request& request, Reply& reply, std::initializer_lis
 // ?wait=30s; zero when it is not there. Nothing: refused.
 std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply);
 // JSON, or no body. 415 otherwise.
+// A caller who was given one lease names another.
+std::optional<wire::Problem> find_foreign_lease(const Request& request, const LeaseRef& lease);
 bool is_json_request(const Request& request, Reply& reply);
 
 // Each adds its routes.

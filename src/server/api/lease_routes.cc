@@ -94,6 +94,9 @@ void extend(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   std::vector<LeaseRef> leases;
   if (auto problem = wire::read_extend_request(request.body, leases)) return refuse(reply, *problem);
+  for (const LeaseRef& lease : leases) {
+    if (auto problem = find_foreign_lease(request, lease)) return refuse(reply, *problem);
+  }
   const auto shared = share(std::move(reply));
   const std::size_t count = leases.size();
   if (!request.caller.is_restricted()) {
@@ -111,7 +114,7 @@ void add_lease_routes(const State& state, Routes& routes) {
                     [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }, true, kSmallBody});
   routes.push_back({Method::kPost, "/v1/leases/leave", Scope::kWork, "Say that a poller wants no more jobs",
                     [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }, true, kSmallBody});
-  routes.push_back({Method::kPost, "/v1/leases/extend", Scope::kWork, "Keep leases alive",
+  routes.push_back({Method::kPost, "/v1/leases/extend", Scope::kSettle, "Keep leases alive",
                     [state](Request request, Reply reply) { extend(state, request, std::move(reply)); }, true, kListBody});
 }
 

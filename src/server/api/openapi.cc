@@ -136,6 +136,7 @@ std::string_view scope_name(Scope scope) {
       return "read";
     case Scope::kWrite:
       return "write";
+    case Scope::kSettle:  // Or the credential of the lease.
     case Scope::kWork:
       return "work";
     case Scope::kAdmin:

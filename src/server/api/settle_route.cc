@@ -191,6 +191,12 @@ void settle(const State& state, const Request& request, Reply reply) {
           wire::read_settle_request(request.body, state->now(), call->request, state->options.callback_queue)) {
     return refuse(call->reply, *problem);
   }
+  for (SettleItem& item : call->request.items) {
+    if (!item.problem) item.problem = find_foreign_lease(request, item.settlement.lease);
+    if (!item.problem && request.caller.lease && !item.settlement.effects.empty()) {
+      item.problem = wire::make_problem("forbidden", "whoever has a lease only may not enqueue jobs", "effects");
+    }
+  }
   if (!request.caller.is_restricted()) return settle_all(state, call);
   std::vector<LeaseRef> leases;
   for (SettleItem& item : call->request.items) {
@@ -212,7 +218,7 @@ void settle(const State& state, const Request& request, Reply reply) {
 }  // namespace
 
 void add_settle_route(const State& state, Routes& routes) {
-  routes.push_back({Method::kPost, "/v1/leases/settle", Scope::kWork, "Say what leased jobs came to",
+  routes.push_back({Method::kPost, "/v1/leases/settle", Scope::kSettle, "Say what leased jobs came to",
                     [state](Request request, Reply reply) { settle(state, request, std::move(reply)); }, true});
 }
 

@@ -91,6 +91,13 @@ class Gate::State {
       return wire::make_problem("forbidden", "this token lacks the scope " + std::string(to_string(wanted)) +
                                                  "; it has " + scopes_text(token->scopes));
     }
+    if (const auto lease = shown && options_.lease_of ? options_.lease_of(*shown) : std::nullopt) {
+      const Identity caller = {.name = "lease of " + lease->id.to_string(),
+                               .scopes = static_cast<std::uint8_t>(Scope::kSettle),
+                               .lease = *lease};
+      if (caller.may(wanted)) return caller;
+      return wire::make_problem("forbidden", "this credential is for settling and extending one lease only");
+    }
     const bool is_here = !shown && options_.local_without_token && is_local(request.peer);
     if (is_here && request.peer_is_our_user && is_asked_locally(request) && !came_by_proxy(request)) {
       return Identity{.name = std::string(kLocal), .scopes = kAllScopes};

@@ -2,6 +2,8 @@
 //
 //   Authorization: Bearer bide_...
 //
+// or the credential of a lease, which came with a callback and is good for settling and extending that one.
+//
 // Whether a token is missing, malformed, unknown, expired or revoked is told by nothing but 401, after the same work
 // each time; a token that is good but lacks the scope is told 403. An address that fails too often is told 429 until
 // its failures have been forgotten one by one; a good token is let in all the same, so that nobody can lock another
@@ -15,11 +17,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "bide/job.h"
+#include "bide/lease.h"
 #include "bide/result.h"
 #include "platform/clock.h"
 #include "server/http/identity.h"
@@ -45,6 +49,9 @@ struct GateOptions {
   // anybody else. So only processes of our own user are let in, under a name of this machine, and without a field by
   // which a proxy speaks for somebody.
   bool local_without_token = false;
+
+  // The lease that a credential was made for, if it was: see LeaseCredentials. Null: there are none.
+  std::function<std::optional<LeaseRef>(std::string_view)> lease_of = {};
 
   int failures = 10;                      // An address may fail so often at once ...
   Milliseconds failure_forgotten{6'000};  // ... and again after so long, each.

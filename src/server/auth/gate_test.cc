@@ -67,6 +67,29 @@ class GateTest : public testing::Test {
   std::vector<std::string> told;
 };
 
+TEST_F(GateTest, TheCredentialOfALeaseIsForSettlingThatOneAndNothingElse) {
+  const LeaseRef lease{JobId::parse("0190d6c0-8a5e-7f2a-9d0e-5b8a52f6f0c1").value(), 17};
+  const auto gate = open({.lease_of = [&](std::string_view shown) {
+    return shown == "good" ? std::optional(lease) : std::nullopt;
+  }});
+  const Admission admitted = gate->admit(from("192.0.2.1", "Bearer good"), Scope::kSettle);
+  ASSERT_EQ(status_of(admitted), 200);
+  EXPECT_EQ(std::get<Identity>(admitted).lease->id, lease.id);
+  EXPECT_EQ(std::get<Identity>(admitted).lease->token, lease.token);
+  for (const Scope scope : {Scope::kRead, Scope::kWrite, Scope::kWork, Scope::kAdmin}) {
+    EXPECT_EQ(status_of(gate->admit(from("192.0.2.1", "Bearer good"), scope)), 403);
+  }
+  EXPECT_EQ(status_of(gate->admit(from("192.0.2.1", "Bearer bad"), Scope::kSettle)), 401);
+}
+
+TEST_F(GateTest, WhoeverMayWorkMaySettle) {
+  const std::string worker = make("worker", "work");
+  const std::string writer = make("writer", "read,write,admin");
+  const auto gate = open();
+  EXPECT_EQ(status_of(gate->admit(from("192.0.2.1", "Bearer " + worker), Scope::kSettle)), 200);
+  EXPECT_EQ(status_of(gate->admit(from("192.0.2.1", "Bearer " + writer), Scope::kSettle)), 403);
+}
+
 TEST_F(GateTest, LetsInWhoShowsATokenWithTheScope) {
   const std::string secret = make("deploy", "read,write");
   const auto gate = open();

@@ -40,6 +40,7 @@ std::string scopes_text(std::uint8_t scopes) {
 }
 
 std::string_view to_string(Scope scope) {
+  if (scope == Scope::kSettle) return to_string(Scope::kWork);  // What a token needs for it.
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (static_cast<unsigned>(scope) == 1u << i) return kNames[i];
   }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/completion.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
-#include "server/callbacks/completion.h"
 #include "server/callbacks/webhook_signer.h"
 #include "wire/job_json.h"
 
@@ -35,11 +35,11 @@ std::optional<wire::Problem> check_reply_queue(const CallbackOptions& options, c
                                   " is a queue whose jobs are delivered to callbacks; name another one, or use on_done",
                               "reply_queue");
   }
-  if (job.kind.size() + kReplyKindSuffix.size() > Limits::kNameBytes) {
+  if (job.kind.size() + core::kReplyKindSuffix.size() > Limits::kNameBytes) {
     return wire::make_problem("invalid_kind_name",
                               "the kind has " + std::to_string(job.kind.size()) +
                                   " bytes; with a reply_queue at most " +
-                                  std::to_string(Limits::kNameBytes - kReplyKindSuffix.size()) + " are allowed",
+                                  std::to_string(Limits::kNameBytes - core::kReplyKindSuffix.size()) + " are allowed",
                               "kind");
   }
   return std::nullopt;

@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bide/job.h"
 #include "server/callbacks/address_policy.h"
+#include "server/callbacks/lease_credentials.h"
+#include "server/callbacks/own_listeners.h"
 
 namespace bide::server {
 
@@ -27,8 +30,13 @@ struct CallbackOptions {
 
   int concurrency = 64;  // Deliveries under way.
   int per_host = 8;      // Of them to one host and port, at most; less while it does not keep up.
+  int per_address = 16;  // To one address, and to the names below one domain: nobody takes every place by many names.
   int accepted = 10'000;  // Answered 202 and not settled yet; beyond it no more are delivered.
   std::string accepted_folder = {};  // Where they are kept for the next process. Empty: it does not know of them.
+  // Makes what a receiver settles its lease with. Null: it needs a token of its own.
+  std::shared_ptr<const LeaseCredentials> lease_credentials = {};
+  // Where no callback may go, whatever the policy says. Null: nothing is ours.
+  std::shared_ptr<const OwnListeners> own_listeners = {};
   std::size_t hosts = 1'000;  // Of which failures are remembered; of more, those longest quiet are forgotten.
 
   Milliseconds connect_within{5'000};

@@ -17,11 +17,11 @@ Result<std::unique_ptr<CallbackService>> CallbackService::start(CallbackOptions 
                                                                 std::shared_ptr<Inspector> inspector,
                                                                 DelivererHooks hooks) {
   if (Status valid = validate(options); !valid) return valid.error();
-  auto completing =
-      std::make_shared<CompletingBroker>(std::move(broker), inspector, options.queues.front(), hooks.on_problem);
+  if (!broker->capabilities().completions) broker = std::make_shared<CompletingBroker>(std::move(broker));
   const auto leases = std::make_shared<SentLeases>();
-  std::unique_ptr<CallbackService> service(new CallbackService(
-      std::move(options), std::make_shared<ServerBroker>(std::move(completing), leases), std::move(inspector)));
+  auto served = std::make_shared<ServerBroker>(std::move(broker), leases, options.queues.front());
+  std::unique_ptr<CallbackService> service(
+      new CallbackService(std::move(options), std::move(served), std::move(inspector)));
   auto deliverer = Deliverer::start(service->options_, service->broker_, leases, service->log_, std::move(hooks));
   if (!deliverer) return deliverer.error();
   service->deliverer_ = std::move(*deliverer);

@@ -98,7 +98,9 @@ std::variant<CallbackUrl, UrlProblem> parse_callback_url(std::string_view text) 
     return UrlProblem{"url", "the character " + core::quoted(std::string_view(&*strange, 1)) +
                                  " is not allowed in a URL; write it percent-encoded"};
   }
-  text = text.substr(0, text.find('#'));  // A fragment is never sent.
+  if (text.find('#') != std::string_view::npos) {
+    return UrlProblem{"fragment", "a fragment (#) is not allowed: it would never be sent"};
+  }
 
   const std::size_t end = std::min(text.find_first_of("/?"), text.size());
   std::string_view authority = text.substr(0, end);
@@ -122,6 +124,14 @@ std::variant<CallbackUrl, UrlProblem> parse_callback_url(std::string_view text) 
 std::string CallbackUrl::host_key() const {
   const bool brackets = address && address->v6;
   return (brackets ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+// Where a suffix has two labels itself (co.uk), strangers count together: it is a bound, and not a small one.
+std::string CallbackUrl::site() const {
+  if (address) return host;
+  const std::size_t last = host.rfind('.');
+  const std::size_t before = last == std::string::npos || last == 0 ? std::string::npos : host.rfind('.', last - 1);
+  return before == std::string::npos ? host : host.substr(before + 1);
 }
 
 std::string CallbackUrl::whole() const { return (https ? "https://" : "http://") + host_key() + target; }

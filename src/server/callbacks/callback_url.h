@@ -26,6 +26,7 @@ struct CallbackUrl {
   std::string whole() const;     // To be sent. May hold secrets in its query.
   std::string shown() const;     // For logs and people: the query as `?***`.
   std::string host_key() const;  // "host:port": what deliveries are counted by.
+  std::string site() const;      // The last two labels of a name, or the address: all names below it count together.
 };
 
 struct UrlProblem {

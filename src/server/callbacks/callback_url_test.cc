@@ -16,7 +16,7 @@ std::string whole(std::string_view text) {
 TEST(CallbackUrl, IsPutTogetherAgainFromItsParts) {
   EXPECT_EQ(whole("http://example.org"), "http://example.org:80/");
   EXPECT_EQ(whole("HTTPS://Hooks.Example.ORG./a/b?c=d&e"), "https://hooks.example.org:443/a/b?c=d&e");
-  EXPECT_EQ(whole("http://example.org:9000/x#fragment"), "http://example.org:9000/x");
+  EXPECT_EQ(whole("http://example.org:9000/x"), "http://example.org:9000/x");
   EXPECT_EQ(whole("http://example.org?q"), "http://example.org:80/?q");
   EXPECT_EQ(whole("http://example.org:/"), "http://example.org:80/");
   EXPECT_EQ(whole("http://[2001:DB8::1]:8080/x"), "http://[2001:db8::1]:8080/x");
@@ -68,6 +68,8 @@ TEST(CallbackUrl, WhatTwoReadersMightTakeDifferentlyIsRefused) {
       {"http://[fe80::1%25eth0]/", "host"},
       {"http://[127.0.0.1]/", "host"},
       {"http://[]/", "host"},
+      {"http://example.org/#x", "fragment"},
+      {"http://example.org#", "fragment"},
       {"http://1.2.3.4.5/", "host"},
       {"http://256.256.256.256/", "host"},
       {"http://example.09/", "host"},
@@ -82,6 +84,15 @@ TEST(CallbackUrl, ShowsNoQuery) {
   const auto url = std::get<CallbackUrl>(parse_callback_url("https://example.org/hook?token=secret"));
   EXPECT_EQ(url.shown(), "https://example.org:443/hook?***");
   EXPECT_EQ(url.host_key(), "example.org:443");
+}
+
+TEST(CallbackUrl, NamesBelowOneDomainAreOneSite) {
+  const auto site = [](std::string_view text) { return std::get<CallbackUrl>(parse_callback_url(text)).site(); };
+  EXPECT_EQ(site("http://a.b.example.org/"), "example.org");
+  EXPECT_EQ(site("http://example.org:81/"), "example.org");
+  EXPECT_EQ(site("http://localhost/"), "localhost");
+  EXPECT_EQ(site("http://192.0.2.1/"), "192.0.2.1");
+  EXPECT_EQ(site("http://[2001:db8::1]/"), "2001:db8::1");
 }
 
 TEST(CallbackUrl, AProblemDoesNotRepeatAPassword) {

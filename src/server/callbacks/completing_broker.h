@@ -1,40 +1,23 @@
-// CompletingBroker: another broker, with the wishes of its jobs fulfilled (server/callbacks/completion.h). Whoever
-// leases and settles through it need not think of them.
+// CompletingBroker: a broker that does not tell of the end of jobs itself (Capabilities::completions), with the jobs that
+// tell of it added to what is settled through here, as effects: they are made before the outcome is, or with it.
 //
-// What is told:
-//
-//   a job settled through this broker as done or dead     as effects of the settlement: exactly when it becomes real
-//   one that ends otherwise: it expires, it is exhausted   when the inspector says so, for jobs that were enqueued or
-//   by lost leases, another process settles it             leased through this broker since it was made
-//
-// The second kind is not told when this process ends before it heard of it, where the broker cannot be watched, or
-// beyond kMostWatched jobs at a time. Jobs that are cancelled or deleted are not told of.
+// Not told are ends that nobody settles here: a job that expires, a last lease that is lost, a worker that settles
+// directly at the broker; nor leases from before this process.
 
 #pragma once
 
-#include <cstddef>
-#include <functional>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "bide/broker.h"
-#include "bide/inspector.h"
 
 namespace bide::server {
 
 class CompletingBroker : public Broker {
  public:
-  static constexpr std::size_t kMostWatched = 100'000;
   static constexpr std::size_t kMostKnown = 1'000'000;  // Leases that are remembered until they are settled.
 
-  // Deliveries are taken from `callback_queue`. The inspector may be null. `on_problem` is told in a line what could
-  // not be told to others; on any thread.
-  CompletingBroker(std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector, std::string callback_queue,
-                   std::function<void(std::string_view)> on_problem = nullptr);
-  ~CompletingBroker() override;
+  explicit CompletingBroker(std::shared_ptr<Broker> broker);
 
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
@@ -45,11 +28,10 @@ class CompletingBroker : public Broker {
   Capabilities capabilities() const override;
 
  private:
-  class Ends;  // Outlives the broker for completions that are under way.
+  class Wishes;  // Outlives the broker for completions that are under way; knows nothing of it.
 
   const std::shared_ptr<Broker> broker_;
-  const std::shared_ptr<Inspector> inspector_;
-  const std::shared_ptr<Ends> ends_;
+  const std::shared_ptr<Wishes> wishes_;
 };
 
 }  // namespace bide::server

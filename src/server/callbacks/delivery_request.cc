@@ -1,9 +1,13 @@
 #include "server/callbacks/delivery_request.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "core/completion.h"
+#include "server/callbacks/completion.h"
 #include "wire/job_json.h"
 
 namespace bide::server {
@@ -11,7 +15,7 @@ namespace bide::server {
 namespace {
 
 constexpr std::string_view kOwnHeaders[] = {wire::kCallbackHeader, wire::kOnDoneHeader, wire::kReplyQueueHeader,
-                                            wire::kRequestHeader};
+                                            wire::kRequestHeader,  core::kOnDoneQueueHeader};
 
 bool is_token(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
@@ -48,7 +52,8 @@ http_client::HttpRequest delivery_request(const Lease& lease, const CallbackUrl&
                                           const CallbackOptions& options, Time now) {
   const std::string id = lease.job.id.to_string();
   const std::int64_t timestamp_s = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
-  const std::string_view type = content_type_or_default(lease.job.content_type);
+  std::optional<std::string> told = on_done_body(lease.job);
+  const std::string_view type = told ? wire::kJsonContentType : content_type_or_default(lease.job.content_type);
   http_client::HttpRequest request;
   request.method = "POST";
   request.url = url.whole();
@@ -59,13 +64,17 @@ http_client::HttpRequest delivery_request(const Lease& lease, const CallbackUrl&
       {"bide-queue", lease.job.queue},
       {"bide-attempt", std::to_string(lease.attempt)},
       {"bide-lease-token", std::to_string(lease.token)},
+      {"via", "1.1 bide"},
       {"webhook-id", id},
       {"webhook-timestamp", std::to_string(timestamp_s)},
   };
+  if (options.lease_credentials) {
+    request.fields.emplace_back("bide-settle-token", options.lease_credentials->make({lease.job.id, lease.token}));
+  }
   add_job_headers(lease.job, request.fields);
-  std::string signature = signer.sign(url.host, id, timestamp_s, lease.job.body);
+  request.body = told ? std::move(*told) : lease.job.body;
+  std::string signature = signer.sign(url.host, id, timestamp_s, request.body);
   if (!signature.empty()) request.fields.emplace_back("webhook-signature", std::move(signature));
-  request.body = lease.job.body;
   request.connect_within = options.connect_within;
   request.answer_within = options.answer_within;
   request.answer_limit = options.answer_limit;

@@ -1,8 +1,10 @@
-// The request that delivers a job: its body, by POST, with its headers as fields and a signature.
+// The request that delivers a job: its body (of a bide.on_done, what it tells as JSON), by POST, with its headers as fields and a signature.
 //
 //   content-type        of the body
 //   bide-job-id, bide-kind, bide-queue, bide-attempt
 //   bide-lease-token    with the job's id: what a receiver that answers 202 settles with
+//   bide-settle-token   what it shows to be let in for that: see lease_credentials.h
+//   via                 1.1 bide: a server never takes it for a request of its own machine
 //   bide-header-NAME    the job's own headers
 //   traceparent, tracestate   as they are in the job's headers
 //   webhook-id, webhook-timestamp, webhook-signature   see webhook_signer.h

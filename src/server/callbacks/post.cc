@@ -27,6 +27,8 @@ HostLimits limits_of(const CallbackOptions& options) {
   return {options.per_host, options.failures_to_open, options.shortest_pause, options.longest_pause};
 }
 
+int most_at_one_place(const CallbackOptions& options) { return std::max(options.per_address, options.per_host); }
+
 std::string result_type(const http_client::HttpAnswer& answer) {
   const std::string_view type = answer.field("content-type");
   const bool fine =
@@ -53,9 +55,15 @@ Deliverer::Post::~Post() { stop(Milliseconds(0)); }
 Status Deliverer::Post::start() {
   http_client::HttpClientOptions client;
   client.max_per_host = options_.per_host;
-  client.address_check = [policy = options_.policy](std::string_view host, const http_client::HttpAddress& address) {
-    const bool v6 = address.family == http_client::HttpAddress::Family::kIpv6;
-    return policy.check_address(host, IpAddress{v6, address.bytes}, address.port);
+  client.max_per_address = most_at_one_place(options_);
+  client.address_check = [policy = options_.policy, own = options_.own_listeners](
+                             std::string_view host, const http_client::HttpAddress& address) -> Status {
+    const IpAddress ip{address.family == http_client::HttpAddress::Family::kIpv6, address.bytes};
+    if (own && own->has(ip, address.port)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "callback address blocked (rule: own listener): " + address.to_string() + " is this server itself"};
+    }
+    return policy.check_address(host, ip, address.port);
   };
   client_ = std::make_unique<http_client::HttpClient>(std::move(client));
   leases_->listen([weak = weak_from_this()](const LeaseRef& lease, const Status& status) {
@@ -187,8 +195,7 @@ void Deliverer::Post::sort_in(HeldDelivery& held) {
 
 void Deliverer::Post::pump(const std::string& key, Host& host) {
   const Moment now = steady_clock::now();
-  while (!stopping_ && !host.waiting.empty() && host.line.may_send(now) &&
-         count(HeldDelivery::State::kSending) < static_cast<std::size_t>(options_.concurrency)) {
+  while (!stopping_ && !host.waiting.empty() && host.line.may_send(now) && has_place(host.waiting.front()->url)) {
     HeldDelivery& held = *host.waiting.front();
     host.waiting.pop_front();
     send(held, host);
@@ -207,9 +214,22 @@ void Deliverer::Post::pump(const std::string& key, Host& host) {
   }
 }
 
+bool Deliverer::Post::has_place(const CallbackUrl& url) const {
+  if (count(HeldDelivery::State::kSending) >= static_cast<std::size_t>(options_.concurrency)) return false;
+  const auto found = sites_.find(url.site());
+  return found == sites_.end() || found->second < most_at_one_place(options_);
+}
+
+void Deliverer::Post::leave_place(const CallbackUrl& url) {
+  const auto found = sites_.find(url.site());
+  platform::require(found != sites_.end() && found->second > 0, "what is answered was under way to its site");
+  if (--found->second == 0) sites_.erase(found);
+}
+
 void Deliverer::Post::send(HeldDelivery& held, Host& host) {
   enter(held, HeldDelivery::State::kSending);
   leases_->sent(held.ref());
+  ++sites_[held.url.site()];
   held.sent = steady_clock::now();
   held.sent_at = wall_now();
   host.line.sent();
@@ -230,6 +250,7 @@ void Deliverer::Post::take_answer(const Key& key, const http_client::HttpAnswer&
   Host& host = hosts_.at(host_key, now);
   host.line.answered(verdict.sign, held->sent, now, verdict.not_before);
   host.last_error = verdict.error;
+  leave_place(held->url);
   record(*held, answer, verdict);
   if (held->lost) {
     forget(key);
@@ -240,7 +261,9 @@ void Deliverer::Post::take_answer(const Key& key, const http_client::HttpAnswer&
   } else if (verdict.kind == Verdict::Kind::kDead) {
     settle(*held, Dead{DeadReason::kRejected, Fault::kFailed, verdict.error});
   } else if (verdict.kind == Verdict::Kind::kReturned) {
-    settle(*held, Returned{.after = {}, .note = "the server stopped before it was sent"});
+    const bool stopped = answer.failure == http_client::HttpFailure::kCancelled;
+    settle(*held, Returned{.after = stopped ? Milliseconds(0) : host.line.book(now),
+                           .note = stopped ? "the server stopped before it was sent" : verdict.error});
   } else if (verdict.kind == Verdict::Kind::kUnanswered && lasting_leases_) {
     // The receiver may be at work on it. The attempt stays charged, and the job comes again when the lease is over.
     forget(key);

@@ -66,6 +66,8 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   void lose(HeldDelivery& held);
   void forget(const Key& key);
 
+  bool has_place(const CallbackUrl& url) const;
+  void leave_place(const CallbackUrl& url);
   void give_back_waiting();
   void finish_until(Moment cancel_at);
   void adjust_credit();
@@ -102,6 +104,7 @@ class Deliverer::Post : public std::enable_shared_from_this<Post> {
   std::map<Key, std::unique_ptr<HeldDelivery>> held_;
   HostBook hosts_;
   platform::SystemRandom random_;
+  std::map<std::string, int> sites_;  // Deliveries under way, by CallbackUrl::site().
   std::array<std::size_t, 4> counts_ = {};  // Of those held, by state.
   std::vector<Key> unsent_;  // Settlements that the broker has not been given.
   bool reported_ = false;    // That the broker does not confirm,

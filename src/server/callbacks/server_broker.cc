@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "core/completion.h"
+
 namespace bide::server {
 
 namespace {
@@ -20,7 +22,7 @@ void tell(const SentLeases& leases, const std::vector<LeaseRef>& sent, const std
     while (all[at].id != lease.id || all[at].token != lease.token) ++at;
     leases.settled(lease, !statuses               ? Status(statuses.error())
                           : at < statuses->size() ? (*statuses)[at]
-                                                  : Status(closed()));
+                                                  : Status(Error{ErrorCode::kUnconfirmed, "the broker said too little"}));
     ++at;
   }
 }
@@ -43,8 +45,22 @@ class ServerBroker::Call {
   const bool admitted_;
 };
 
-ServerBroker::ServerBroker(std::shared_ptr<Broker> broker, std::shared_ptr<SentLeases> leases)
-    : leases_(std::move(leases)), capabilities_(broker->capabilities()), broker_(std::move(broker)) {}
+ServerBroker::ServerBroker(std::shared_ptr<Broker> broker, std::shared_ptr<SentLeases> leases,
+                           std::string callback_queue)
+    : leases_(std::move(leases)),
+      callback_queue_(std::move(callback_queue)),
+      capabilities_(broker->capabilities()),
+      broker_(std::move(broker)) {}
+
+void ServerBroker::name_callback_queue(std::vector<Job>& jobs) const {
+  for (Job& job : jobs) {
+    if (job.headers.empty() || core::header_of(job, core::kOnDoneHeader).empty()) continue;
+    std::erase_if(job.headers, [](const auto& header) { return header.first == core::kOnDoneQueueHeader; });
+    if (callback_queue_ != core::kUsualCallbackQueue) {
+      job.headers.emplace_back(core::kOnDoneQueueHeader, callback_queue_);
+    }
+  }
+}
 
 void ServerBroker::close() {
   calls_.fetch_or(kClosedBit);
@@ -55,6 +71,7 @@ void ServerBroker::close() {
 void ServerBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
   const Call call(*this);
   if (!call) return done(closed());
+  name_callback_queue(jobs);
   broker_->enqueue(std::move(jobs), std::move(done));
 }
 
@@ -73,6 +90,7 @@ void ServerBroker::extend(std::vector<LeaseRef> leases, Completion<std::vector<E
 void ServerBroker::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
   const Call call(*this);
   if (!call) return done(closed());
+  for (Settlement& settlement : settlements) name_callback_queue(settlement.effects);
   std::vector<LeaseRef> sent = leases_->settling(settlements);
   if (sent.empty()) return broker_->settle(std::move(settlements), std::move(done));
   std::vector<LeaseRef> all;

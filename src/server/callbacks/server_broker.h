@@ -1,6 +1,7 @@
 // ServerBroker: the broker as the routes of the server and its deliverer use it.
 //
 // - Settlements of what was sent to receivers are told to SentLeases before the broker hears of them.
+// - Jobs that ask for on_done learn in which queue callbacks are delivered here: whoever ends them must know.
 // - It can be closed before the broker goes. Completions of the API keep this object, not the broker: what they still
 //   ask for afterwards is answered kUnavailable, and a broker is never destroyed by a completion of its own.
 
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "bide/broker.h"
@@ -18,7 +20,7 @@ namespace bide::server {
 
 class ServerBroker : public Broker {
  public:
-  ServerBroker(std::shared_ptr<Broker> broker, std::shared_ptr<SentLeases> leases);
+  ServerBroker(std::shared_ptr<Broker> broker, std::shared_ptr<SentLeases> leases, std::string callback_queue);
 
   // Lets go of the broker. Waits for calls that are under way, but not for their completions.
   void close();
@@ -35,7 +37,10 @@ class ServerBroker : public Broker {
   // A call of the broker, for as long as it lives; false when it is closed.
   class Call;
 
+  void name_callback_queue(std::vector<Job>& jobs) const;
+
   const std::shared_ptr<SentLeases> leases_;
+  const std::string callback_queue_;
   const Capabilities capabilities_;
   // Calls under way, and whether it is closed. Not a lock: a call may complete within itself and call again.
   mutable std::atomic<std::uint64_t> calls_ = 0;

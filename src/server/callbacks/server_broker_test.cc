@@ -57,7 +57,7 @@ class ServerBrokerTest : public testing::Test {
   Said said;
   std::shared_ptr<ScriptedBroker> inner = std::make_shared<ScriptedBroker>(said);
   std::shared_ptr<SentLeases> leases = std::make_shared<SentLeases>();
-  ServerBroker broker{inner, leases};
+  ServerBroker broker{inner, leases, "callbacks"};
 
   void accept(const LeaseRef& ref) const {
     leases->sent(ref);

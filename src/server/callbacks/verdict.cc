@@ -26,6 +26,7 @@ Verdict judge_failure(const HttpAnswer& answer) {
   switch (answer.failure) {
     case HttpFailure::kInvalid: return {Verdict::Kind::kDead, HostSign::kNone, answer.error, {}};
     case HttpFailure::kAddressRefused: return {Verdict::Kind::kFailed, HostSign::kNone, answer.error, {}};
+    case HttpFailure::kAddressBusy: return {Verdict::Kind::kReturned, HostSign::kNone, answer.error, {}};
     case HttpFailure::kTooLarge: return {Verdict::Kind::kFailed, HostSign::kAnswers, answer.error, {}};
     case HttpFailure::kCancelled:
       if (!answer.sent) return {Verdict::Kind::kReturned, HostSign::kNone, answer.error, {}};

@@ -6,6 +6,7 @@
 //   429, 503       failed, and not again before Retry-After
 //   anything else  failed, redirects among them; again by the job's policy
 //   called off     returned when it was not sent; unanswered when the receiver may have it
+//   address busy   returned: it was not sent
 
 #pragma once
 

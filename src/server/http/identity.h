@@ -4,19 +4,25 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bide/lease.h"
+
 namespace bide::server {
 
-// Each is separate: admin alone may not enqueue. kNone is for what anybody may ask.
-enum class Scope : std::uint8_t { kNone = 0, kRead = 1, kWrite = 2, kWork = 4, kAdmin = 8 };
+// Each is separate: admin alone may not enqueue. kNone is for what anybody may ask. kSettle is for settling and extending
+// leases: whoever may work may, and who was given the credential of a lease may for that one.
+enum class Scope : std::uint8_t { kNone = 0, kRead = 1, kWrite = 2, kWork = 4, kAdmin = 8, kSettle = 16 };
 
 struct Identity {
   std::string name = {};     // Of the token, or "local".
   std::uint8_t scopes = 0;   // Of Scope, together.
   std::vector<std::string> queues = {};  // Only these; empty: all.
+
+  std::optional<LeaseRef> lease = {};  // May act on this one only.
 
   bool is_known() const { return scopes != 0; }
   bool is_restricted() const { return !queues.empty(); }
@@ -24,6 +30,7 @@ struct Identity {
     return queues.empty() || std::find(queues.begin(), queues.end(), queue) != queues.end();
   }
   bool may(Scope scope) const {
+    if (scope == Scope::kSettle && may(Scope::kWork)) return true;
     const auto wanted = static_cast<std::uint8_t>(scope);
     return (scopes & wanted) == wanted;
   }

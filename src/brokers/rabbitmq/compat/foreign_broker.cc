@@ -231,7 +231,7 @@ Capabilities ForeignBroker::capabilities() const {
   Capabilities can;
   can.inspect = can.cancel = can.reschedule = can.hasten = can.unique_keys = can.idempotent_ids = false;
   can.priorities = can.pause = can.results = can.expiry = can.atomic_effects = can.final_settle = false;
-  can.due_order = can.lasting_leases = can.audit = false;
+  can.completions = can.due_order = can.lasting_leases = can.audit = false;
   can.dead_set = true;
   can.why_not =
       "compat=" + parts_->settings.compat + ": jobs live in the layout of another system; see docs/interop.md";
