@@ -16,6 +16,7 @@
 #include "metrics/metered_broker.h"
 #include "support/child_process.h"
 #include "support/fake_broker.h"
+#include "support/fake_inspector.h"
 #include "support/temporary_directory.h"
 #include "support/virtual_clock.h"
 
@@ -42,7 +43,7 @@ class BlockableBroker : public support::FakeBroker {
 };
 
 // Knows one queue, and tells it when the test wants it to.
-class SlowInspector : public Inspector {
+class SlowInspector : public support::FakeInspector {
  public:
   std::vector<Completion<std::vector<QueueInfo>>> asked;
   bool answers_at_once = true;
@@ -61,22 +62,6 @@ class SlowInspector : public Inspector {
     asked.push_back(std::move(done));
     if (answers_at_once) answer();
   }
-  void find(JobId, Completion<JobInfo> done) override { done(none()); }
-  void list(JobFilter, std::string, std::size_t, Completion<JobPage> done) override { done(none()); }
-  void explain(JobId, Completion<Explanation> done) override { done(none()); }
-  void audit(Completion<AuditReport> done) override { done(none()); }
-  GiveUp watch(JobId, Completion<JobInfo> done) override {
-    done(none());
-    return [] {};
-  }
-  void cancel(std::vector<JobId>, CancelOptions, Completion<std::vector<Status>> done) override { done(none()); }
-  void reschedule(JobId, Time, Completion<void> done) override { done(none()); }
-  void replay(std::vector<JobId>, ReplayOptions, Completion<std::vector<Status>> done) override { done(none()); }
-  void pause(std::string, bool, Completion<void> done) override { done(none()); }
-  void purge(std::string, Completion<std::uint64_t> done) override { done(none()); }
-
- private:
-  static Error none() { return {ErrorCode::kUnsupported, "not here"}; }
 };
 
 class HealthTest : public testing::Test {

@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 TICK = 0.003  # Milliseconds are rounded, by the server and by us.
+ROUNDED_UP = 0.02  # An age is rounded up at each step on the way of a lease, so that nobody takes it for younger than it is.
 
 
 class Lease:
@@ -16,7 +17,7 @@ class Lease:
         age, held = event.get("age_ms", 0) / 1000, event.get("held_ms", 0) / 1000
         # The answer left the server after t0 + held and came before t1; the lease was given `age` before that.
         self.granted_earliest = event["t0"] + held - age - TICK
-        self.granted_latest = event["t1"] - age + TICK
+        self.granted_latest = event["t1"] - max(0, age - ROUNDED_UP) + TICK
         self.settles = []  # In order of time.
         self.extends = []
 

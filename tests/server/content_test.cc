@@ -236,7 +236,7 @@ TEST(StoredContent, IsWhatWasSentOnEveryConnectionInEveryFraming) {
   const support::TemporaryDirectory folder;
   write_certificate(folder.path() + "/certificate.pem", folder.path() + "/key.pem", "content");
   support::EmbeddedStore store(folder.path() + "/data");
-  Api api({.broker = &store.broker(), .inspector = &store.inspector(), .version = "1.2.3"});
+  Api api({.broker = std::shared_ptr<Broker>(std::shared_ptr<void>(), &store.broker()), .inspector = &store.inspector(), .version = "1.2.3"});
   const auto start = [&](bool tls) {
     HttpOptions options;
     options.listen = {{.host = "127.0.0.1"}};

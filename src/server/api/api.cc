@@ -20,7 +20,8 @@ ApiState::ApiState(ApiOptions given)
       events(std::make_shared<EventHub>(inspector, [this] { poke(); })),
       leases(std::make_shared<LeaseDesk>(broker, LeaseDeskOptions{.poke = [this] { poke(); },
                                                                    .poke_subscriber = [this] { poke_subscriber(); }})),
-      watches(inspector == nullptr ? nullptr : std::make_shared<WatchDesk>(*inspector, [this] { poke(); })) {
+      watches(inspector == nullptr ? nullptr : std::make_shared<WatchDesk>(*inspector, [this] { poke(); })),
+      reads(inspector == nullptr ? nullptr : std::make_shared<BoundedReads>(*inspector)) {
   std::lock_guard lock(alarm_mutex_);
   // Subscribing may block for seconds where the broker is away; polls and waits have their ends meanwhile.
   subscriber_ = std::make_unique<Alarm>([this](Moment) {

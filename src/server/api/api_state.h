@@ -15,6 +15,7 @@
 #include "platform/random.h"
 #include "server/api/alarm.h"
 #include "server/api/api.h"
+#include "server/api/bounded_reads.h"
 #include "server/api/drain_rate.h"
 #include "server/api/event_hub.h"
 #include "server/api/idempotency.h"
@@ -67,7 +68,8 @@ struct ApiState {
   CancelledJobs cancelled;
   const std::shared_ptr<EventHub> events;
   const std::shared_ptr<LeaseDesk> leases;
-  const std::shared_ptr<WatchDesk> watches;  // Null without an inspector.
+  const std::shared_ptr<WatchDesk> watches;   // Null without an inspector.
+  const std::shared_ptr<BoundedReads> reads;  // Likewise.
 
   void stop();
 

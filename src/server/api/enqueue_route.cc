@@ -105,7 +105,7 @@ void compare_existing(const Shared& call) {
   if (unknown.empty()) return answer(*call);
   call->to_compare = unknown.size();
   for (const std::size_t item : unknown) {
-    call->state->inspector->find(call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
+    call->state->reads->find(call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
       bool last = false;
       {
         std::lock_guard lock(call->mutex);

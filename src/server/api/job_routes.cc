@@ -49,11 +49,12 @@ void list(const State& state, Request request, Reply reply, std::optional<JobSta
     cursor = std::move(*opened);
   }
   const auto shared = share(std::move(reply));
-  inspector_for(state, request.caller)->list(wanted.filter, std::move(cursor), wanted.limit,
-                         answer_with<JobPage>(state, shared, [filter = wanted.filter](JobPage& page) {
-                           page.next = sealed_cursor(page.next, filter);
-                           return wire::job_page_json(page);
-                         }));
+  const Completion<JobPage> done = answer_with<JobPage>(state, shared, [filter = wanted.filter](JobPage& page) {
+    page.next = sealed_cursor(page.next, filter);
+    return wire::job_page_json(page);
+  });
+  if (!request.caller.is_restricted()) return state->reads->list(wanted.filter, std::move(cursor), wanted.limit, done);
+  inspector_for(state, request.caller)->list(wanted.filter, std::move(cursor), wanted.limit, done);
 }
 
 // Calls `finish` with the job when it is done or dead, or as it is when the time is up.
@@ -61,7 +62,8 @@ template <class Finish>
 void wait_for(const State& state, const Identity& caller, const JobId& id, Milliseconds wait, const SharedReply& reply,
               Finish finish) {
   if (wait.count() == 0) {
-    return inspector_for(state, caller)->find(id, [finish](const Result<JobInfo>& info) { finish(info); });
+    const Completion<JobInfo> found = [finish](const Result<JobInfo>& info) { finish(info); };
+    return caller.is_restricted() ? inspector_for(state, caller)->find(id, found) : state->reads->find(id, found);
   }
   if (caller.is_restricted()) {
     return inspector_for(state, caller)->find(id, [state, id, wait, reply, finish](const Result<JobInfo>& info) {
@@ -71,7 +73,7 @@ void wait_for(const State& state, const Identity& caller, const JobId& id, Milli
   }
   const auto waiting = state->watches->make_wait([state, id, finish](const std::optional<Result<JobInfo>>& info) {
     if (info) return finish(*info);
-    state->inspector->find(id, [finish](const Result<JobInfo>& found) { finish(found); });
+    state->reads->find(id, [finish](const Result<JobInfo>& found) { finish(found); });
   });
   reply->on_gone([desk = std::weak_ptr<WatchDesk>(state->watches), gone = std::weak_ptr<WatchDesk::Wait>(waiting)] {
     const auto self = desk.lock();
@@ -90,6 +92,10 @@ void find(const State& state, const Request& request, Reply reply) {
   const auto shared = share(std::move(reply));
   wait_for(state, request.caller, *id, *wait, shared, [state, shared](const Result<JobInfo>& info) {
     if (!info) return refuse(*shared, state->problem_of(info.error()));
+    // A body that is not text is longer as base64.
+    if (!shared->reserve((info->job.body.size() + info->result.size()) / 3 * 4)) {
+      return refuse(*shared, state->problem_of({ErrorCode::kUnavailable, "too many answers are waiting to be read"}));
+    }
     shared->send(json_response(200, wire::job_info_json(*info)));
   });
 }

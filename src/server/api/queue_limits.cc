@@ -34,7 +34,7 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
     });
   }
   void find(JobId id, Completion<JobInfo> done) override {
-    inner_.find(id, [self = shared_from_this(), id, done = std::move(done)](Result<JobInfo> info) {
+    state_->reads->find(id, [self = shared_from_this(), id, done = std::move(done)](Result<JobInfo> info) {
       if (info && !self->caller_.may_use(info->job.queue)) return done(no_such_job(id));
       done(std::move(info));
     });
@@ -45,7 +45,7 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
     }
     if (filter.queue.empty()) filter.queue = caller_.queues.front();
     if (!caller_.may_use(filter.queue)) return done(JobPage{});
-    inner_.list(std::move(filter), std::move(cursor), limit, std::move(done));
+    state_->reads->list(std::move(filter), std::move(cursor), limit, std::move(done));
   }
   void explain(JobId id, Completion<Explanation> done) override {
     after_find<Explanation>(id, std::move(done), [this, id](Completion<Explanation> then) {

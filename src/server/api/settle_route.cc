@@ -144,7 +144,7 @@ void look_up(const Shared& call, const std::vector<std::size_t>& items) {
   call->looked_up = items.size();
   for (const std::size_t index : items) {
     const JobId id = call->request.items[index].settlement.lease.id;
-    call->state->inspector->find(id, [call, index](const Result<JobInfo>& info) {
+    call->state->reads->find(id, [call, index](const Result<JobInfo>& info) {
       bool last = false;
       {
         std::lock_guard lock(call->mutex);

@@ -46,12 +46,13 @@ void Exchange::tell(std::unique_lock<std::mutex> lock) {
 
 void Exchange::send(Response response) {
   std::function<void()> gone;
+  Response unsent;  // Its receipt is given up without the lock.
   std::unique_lock lock(mutex_);
   if (std::exchange(answered_, true)) return;
   request_.set(0);
   if (!held_.set(response.body.capacity())) {
     held_.set(0);
-    response = to_response(no_room(may_change_));
+    unsent = std::exchange(response, to_response(no_room(may_change_)));
   }
   answer_.emplace(Answer{.response = std::move(response), .charge = held_.split()});
   gone.swap(gone_);
