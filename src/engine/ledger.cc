@@ -101,7 +101,7 @@ Status Ledger::recover() {
   // their tokens is given out a second time.
   last_token_ = state_.last_token() + (random_.next() >> 33);
   if (Status recovered = recover_clock(); !recovered) return recovered;
-  if (const Slot damaged = state_.start(now_ms(), *journal_); damaged != kNoSlot) {
+  if (const Slot damaged = state_.start(now_ms(), wall_us_ / 1000, *journal_); damaged != kNoSlot) {
     for (const journal::RecordRef ref : {state_[damaged].body(), state_[damaged].details()}) {
       if (ref.bytes == 0) continue;
       if (const auto read = journal_->read(ref); !read) return read.error();

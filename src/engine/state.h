@@ -68,7 +68,7 @@ class State {
 
   // Recovery ends: jobs are put where they belong at this time, and live bytes are counted.
   // kNoSlot; or a live job whose record is in no segment, which is damage.
-  Slot start(std::int64_t now_ms, const journal::Journal& journal);
+  Slot start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Journal& journal);
 
   // Scheduled jobs that are due become ready. Those due by the wall clock also wait for that.
   void advance(std::int64_t now_ms, std::int64_t wall_ms);

@@ -283,7 +283,7 @@ bool is_held(const std::vector<journal::Segment>& segments, RecordRef ref) {
 
 }  // namespace
 
-Slot State::start(std::int64_t now_ms, const journal::Journal& journal) {
+Slot State::start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Journal& journal) {
   for (Slot slot = 0; slot < slab_.size(); ++slot) {
     const Entry& entry = slab_[slot];
     if (entry.entry_state() == EntryState::kFree) continue;
@@ -294,7 +294,7 @@ Slot State::start(std::int64_t now_ms, const journal::Journal& journal) {
     forget(slot);
   }
   started_ = true;
-  wall_ms_ = now_ms;
+  wall_ms_ = wall_ms;
   place_all(now_ms);
   live_.attach(journal);
   for (Slot slot = 0; slot < slab_.size(); ++slot) {

@@ -317,7 +317,17 @@ void Simulation::adopt_what_survived() {
     World world = timeline_[i].world;
     learn_ids(*ledger_, world);
     // In the same boot of the machine it is known how much time has passed, and what waits moves with the wall clock alone.
-    if (known) world.follow(instant);
+    if (known) {
+      World followed = world;
+      followed.follow(instant);
+      // A full disk: the step is followed when there is room to write it down.
+      const bool put_off = full_ && followed.at(instant).now_ms() != ledger_->now_ms();
+      if (!put_off) world = std::move(followed);
+      if (world.at(instant).now_ms() != ledger_->now_ms()) {
+        differences += "\n    [" + std::to_string(i) + "] the engine's time is not what it should be";
+        continue;
+      }
+    }
     const std::int64_t shift = due_shift(*ledger_, world);
     // Otherwise: not put off, and not moved up by more than the clock was set back.
     const std::int64_t back_us = std::min(lowest_offset_us_, instant.wall_us - instant.elapsed_us) - world.offset_us();
