@@ -38,7 +38,9 @@ class Server:
     def __init__(self, bide, folder, record, limits=None, callbacks=None, tls=False, data=None, durability=None,
                  tokens=False):
         self.bide, self.folder, self.record = bide, folder, record
-        self.limits, self.callbacks, self.tls = limits or {}, callbacks, tls
+        # A client of ours that gets no processor for a while is not a slow client.
+        self.limits = {"transfer_timeout": '"10m"', "head_timeout": '"2m"'} | (limits or {})
+        self.callbacks, self.tls = callbacks, tls
         self.tokens, self.headers = tokens, {}
         self.data = data or os.path.join(folder, "data")
         self.url = f"bide:{self.data}?result_retention=2d&done_limit=5000000"
