@@ -142,6 +142,9 @@ std::size_t Kit::run_due() {
   if (Status valid = setup.validate(); !valid) give_up(valid.error().message);
   worker::AttemptRunner runner(setup);
   const auto link = std::make_shared<worker::WorkerLink>();
+  link->save_body = [engine = state_->engine.get()](LeaseRef lease, std::string body) -> Status {
+    return wait<void>([&](auto done) { engine->save_body(lease, std::move(body), std::move(done)); });
+  };
 
   // One lease at a time: what a handler enqueues takes its place among what is due already.
   SubscribeOptions wanted{.queues = {}, .credit = 1, .lease = setup.options.lease, .worker = runner.name()};

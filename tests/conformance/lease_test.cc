@@ -133,6 +133,16 @@ TEST_P(BrokerConformance, AttemptIsWrittenDownBeforeItsLeaseIsHandedOut) {
   EXPECT_EQ(second.job.id, id);
   EXPECT_EQ(second.attempt, 2u);
   EXPECT_GT(second.token, first.token);
+}
+
+TEST_P(BrokerConformance, AttemptThatReachedItsWorkerIsChargedWhenTheBrokerDies) {
+  BIDE_NEEDS_ATTEMPTS_TO_SURVIVE_A_CRASH();
+  enqueue_one();
+  EXPECT_FALSE(extend_one(lease_one()).lost);
+  restart(Restart::kCrash);
+  let_crashed_jobs_return();
+  const Lease second = lease_one();
+  EXPECT_EQ(second.attempt, 2u);
   EXPECT_EQ(second.counts.crashed + second.counts.lost, 1u);
 }
 

@@ -188,7 +188,9 @@ void Simulation::flip_bits() {
     }
     World world = now_;
     learn_ids(**opened, world);
-    expect((*opened)->open_report().elapsed_known || clock_unsure_, "the time since the last opening is not known");
+    // With the end of the journal goes what the clock's file was written for.
+    expect((*opened)->open_report().elapsed_known || clock_unsure_ || !(*opened)->open_report().torn_tails.empty(),
+           "the time since the last opening is not known");
     if ((*opened)->open_report().elapsed_known) {
       world.follow(clock_.now());
       world.reopen(clock_.now(), std::nullopt, options_.max_crashes);
@@ -199,7 +201,8 @@ void Simulation::flip_bits() {
     learn_waits(**opened, world);
     CompareOptions compare = compare_options();
     compare.damage_may_be_reported = true;
-    compare.latest_now_ms = std::max(latest_now_ms_, clock_.now().wall_us / 1000);
+    // The engine's time may be a little ahead of the wall clock.
+    compare.latest_now_ms = std::max({latest_now_ms_, clock_.now().wall_us / 1000, (*opened)->now_ms()});
     if (const auto found = difference(**opened, world, world.at(clock_.now()), compare)) {
       violated("a flipped bit in " + path + " at " + std::to_string(offset) + " was not noticed: " + *found);
     }
@@ -250,6 +253,7 @@ bool Simulation::try_to_open() {
     // All of it is going to be read, by us.
     if (fault_fired || (planned_ && planned_->operation == Operation::kRead)) disarm();
     ledger_ = std::move(*opened);
+    fault_while_opening_ = fault_fired;
     return true;
   }
   if (!opened && !crashed_ && !fault_fired) {
@@ -271,14 +275,18 @@ bool Simulation::try_to_open() {
   // What it did when it opened may have become durable, or not.
   const std::size_t before = timeline_.size();
   for (std::size_t i = 0; i < before; ++i) {
-    World world = timeline_[i].world;
-    if (!power_lost_ && !clock_unsure_) {
+    if (!power_lost_) {
+      World world = timeline_[i].world;
       world.follow(instant);
       timeline_.push_back({world, false});
+      world.reopen(instant, std::nullopt, options_.max_crashes);
+      timeline_.push_back({std::move(world), false});
     }
-    world.reopen(instant, power_lost_ || clock_unsure_ ? std::optional(lowest_offset_us_) : std::nullopt,
-                 options_.max_crashes);
-    timeline_.push_back({std::move(world), false});
+    if (power_lost_ || clock_unsure_) {
+      World world = timeline_[i].world;
+      world.reopen(instant, lowest_offset_us_, options_.max_crashes);
+      timeline_.push_back({std::move(world), false});
+    }
   }
   crash();
   return false;
@@ -310,6 +318,7 @@ void Simulation::adopt_what_survived() {
   expect(known || power_lost_ || clock_unsure_, "the time since the last opening is not known");
   expect(!known || !power_lost_, "the time since the last opening is known although the machine was started anew");
   if (known) tally_.add(Event::kTimeKnownOverARestart);
+  latest_now_ms_ = std::max(latest_now_ms_, ledger_->now_ms());  // May be a little ahead of the wall clock.
   std::optional<std::size_t> survived;
   std::string differences;
   World found;
@@ -388,8 +397,8 @@ void Simulation::adopt_what_survived() {
   // Leases that were not synced went with the power. Their tokens are not given again, but smaller ones may be.
   if (power_lost_) last_token_ = 0;
   power_lost_ = false;
-  // On a full disk there may have been no room for it.
-  clock_unsure_ = full_ || planned_.has_value();
+  // On a full disk there may have been no room for the clock's file, and a fault may have hit it.
+  clock_unsure_ = full_ || planned_.has_value() || fault_while_opening_;
   confirm();
   // Workers of the process are gone with it; those elsewhere still hold what they hold.
   for (const Held& lease : held_) {

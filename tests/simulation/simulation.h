@@ -192,6 +192,7 @@ class Simulation {
   std::uint64_t crash_in_ = 0;  // Operations; 0: none planned.
   bool crashed_ = false;
   bool power_lost_ = false;
+  bool fault_while_opening_ = false;
   bool clock_unsure_ = true;  // Whether the store knows how much time passes while it is closed.
   std::optional<support::PlannedFault> planned_;
   std::uint64_t faults_seen_ = 0;

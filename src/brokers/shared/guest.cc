@@ -431,11 +431,15 @@ void Guest::join(Greeted greeted) {
 void Guest::succeed(Successor successor) {
   std::map<std::uint64_t, Call> calls;
   std::map<std::uint64_t, Error> refused;
+  std::vector<LeaseRef> ours;
   {
     std::lock_guard lock(mutex_);
     successor_ = successor;
     state_ = State::kSucceeded;
-    for (auto& [token, held] : held_) renew(held, now_ms());
+    for (auto& [token, held] : held_) {
+      renew(held, now_ms());
+      if (!held.outlives_process) ours.push_back({held.id, token});
+    }
     for (auto& [number, subscribed] : subscriptions_) {
       if (subscribed.ended) continue;
       SubscribeOptions options = subscribed.options;
@@ -456,6 +460,7 @@ void Guest::succeed(Successor successor) {
       if (call.type == FrameType::kWatch) watches_.emplace(number, nullptr);
     }
   }
+  if (!ours.empty()) successor.broker->mark_delivered(std::move(ours));
   for (const auto& [number, call] : calls) {
     const auto error = refused.find(number);  // A subscription has the number of its call.
     if (error != refused.end()) {

@@ -104,9 +104,10 @@ bool Host::mark_delivered(const Frame& frame) {
 
 bool Host::take_holding(Visitor& visitor, const Frame& frame) {
   Decoder in(frame.payload);
-  const auto leases = take<std::vector<LeaseRef>>(in);
+  auto leases = take<std::vector<LeaseRef>>(in);
   if (!in.done()) return false;
   for (const LeaseRef& lease : leases) holdings_.try_emplace(lease.token, Holding{lease.id, visitor.number});
+  engine_.mark_delivered(std::move(leases));
   return true;
 }
 
