@@ -54,7 +54,7 @@ class Receiver(BaseHTTPRequestHandler):
         job = self.headers["webhook-id"]  # Which is signed, unlike bide-job-id.
         if job in self.seen:
             return self.answer(200, self.seen[job])
-        print(f"{self.headers['bide-kind']} {job} attempt {self.headers['bide-attempt']}: {body.decode()}", flush=True)
+        print(f"{self.headers['bide-kind']} {job} attempt {self.headers['bide-attempt']}: {body.decode(errors='replace')}", flush=True)
         if self.path == "/later" and self.server_url:
             lease = {"id": job, "token": self.headers["bide-lease-token"]}
             credential = self.headers["bide-settle-token"]

@@ -1,5 +1,6 @@
 // bide serve: a broker behind HTTP.
 
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -28,6 +29,8 @@ namespace {
 
 using server::Server;
 using server::ServerOptions;
+
+constexpr int kLargeBytes = 256 * 1024;
 
 // What is wrong with what was asked for is a matter of configuration; the rest has codes of its own.
 [[noreturn]] void fail_start(const Error& error) {
@@ -117,6 +120,9 @@ int serve(const Invocation& call) {
   // Before there are other threads, which inherit it: signals wait until this one asks for them.
   const sigset_t signals = blocked_signals();
   ::signal(SIGPIPE, SIG_IGN);
+  // Large bodies and answers go back to the system when they are freed, so that the limits on memory hold for what the
+  // process really has. Otherwise the allocator keeps them once one of their size was freed.
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
   const server::SdNotify systemd = server::SdNotify::from_environment();
 
   ServerOptions options = options_of(call);

@@ -355,8 +355,8 @@ void Ledger::abandon(const Error& error) {
 Result<std::vector<Delivery>> Ledger::grant() {
   std::vector<Delivery> deliveries;
   more_to_grant_ = false;
-  if (subscriptions_.empty() || elapsed_us_ / 1000 < read_retry_ms_) return deliveries;
-  read_retry_ms_ = 0;
+  if (elapsed_us_ / 1000 >= read_retry_ms_) read_retry_ms_ = 0;
+  if (subscriptions_.empty() || read_retry_ms_ != 0) return deliveries;
   // In rounds, so that subscribers of one queue share it; whose turn it is to be first goes around.
   auto at = subscriptions_.upper_bound(grant_first_);
   if (at == subscriptions_.end()) at = subscriptions_.begin();
@@ -387,8 +387,8 @@ bool Ledger::runs_last_chance(std::uint32_t subscription, bool outlives_process)
 }
 
 Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries) {
-  constexpr int kRound = 256;
-  const int most = std::min(subscriber.room(), kRound);
+  constexpr std::size_t kRound = 256;
+  const int most = std::min(subscriber.room(), static_cast<int>(kRound));
   if (most == 0 || !subscriber.has_work(state_.queues())) return std::size_t{0};
   subscriber.one_by_one = false;
   journal::Granted record{
@@ -407,7 +407,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
   record.grants.reserve(static_cast<std::size_t>(most));
   std::size_t passed_over = 0;
   std::optional<bool> last_chance_runs;
-  for (int n = 0; n < most && granted_bytes_ < kGrantedBytesAStep;) {
+  for (int n = 0; n < most && passed_over < kRound && granted_bytes_ < kGrantedBytesAStep;) {
     SubscribedQueue* from = subscriber.next_queue(state_.queues());
     if (from == nullptr) break;
     // Room for a grant, or for the death of a job that has expired.

@@ -23,7 +23,9 @@ constexpr std::size_t kReadAPage = 64 << 20;
 
 bool is_job(EntryState state) { return state != EntryState::kFree && state != EntryState::kZombie; }
 
-bool is_finished(EntryState state) { return state == EntryState::kDone || state == EntryState::kDead; }
+bool is_finished(EntryState state) {
+  return state == EntryState::kDone || state == EntryState::kDead || state == EntryState::kQuarantined;
+}
 
 // Reads a record, through Moved.
 Result<RecordView> read_inner(journal::Journal& journal, journal::RecordRef ref) {

@@ -249,6 +249,9 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   }
   auto completions = completions_of(slot, settlement.outcome);
   if (!completions) return completions.error();
+  // The last free names are not given away twice.
+  const std::size_t made = settlement.effects.size() + completions->size();
+  std::erase_if(*completions, [&](const Job& told) { return !has_names_left(told, made); });
   for (const Job& told : *completions) room += room_for(told);
   if (Status roomy = make_room(room, true); !roomy) return roomy;
 

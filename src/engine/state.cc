@@ -207,6 +207,10 @@ Status State::apply(const journal::ClockStep& record) {
     if (!waits || entry.due_is_wall) continue;
     touch(slot).set_due(entry.due() + record.by_ms);
   }
+  // How long an attempt has run does not change with the clock.
+  for (Running& running : leases_.places()) {
+    if (running.slot != kNoSlot) running.started_ms += record.by_ms;
+  }
   last_time_ms_ += record.by_ms;
   if (started_) place_all(wheel_.now() + record.by_ms);
   return {};

@@ -1,67 +1,86 @@
 #include "platform/peer_user.h"
 
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <sstream>
-#include <string>
 
 namespace bide::platform {
 
 namespace {
 
-// An end of a connection as /proc/net/tcp has it: words as they lie in memory, in hex.
-struct End {
-  bool is_v6 = false;
-  std::string text;
-};
-
-std::optional<End> end_of(const sockaddr_storage& address) {
-  const auto word = [](const void* at) {
-    std::uint32_t value = 0;
-    std::memcpy(&value, at, sizeof value);
-    char text[9];
-    std::snprintf(text, sizeof text, "%08X", static_cast<unsigned>(value));
-    return std::string(text);
-  };
-  const auto port = [](in_port_t value) {
-    char text[6];
-    std::snprintf(text, sizeof text, ":%04X", static_cast<unsigned>(ntohs(value)));
-    return std::string(text);
-  };
+// The end of a connection as the kernel is asked for it; its family, or AF_UNSPEC. IPv4 on a socket for both is IPv4: so
+// the other end has it.
+std::uint8_t put_end(const sockaddr_storage& address, __be32 (&words)[4], __be16& port) {
   if (address.ss_family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, &address, sizeof v4);
-    return End{false, word(&v4.sin_addr) + port(v4.sin_port)};
+    std::memcpy(words, &v4.sin_addr, sizeof v4.sin_addr);
+    port = v4.sin_port;
+    return AF_INET;
   }
-  if (address.ss_family != AF_INET6) return std::nullopt;
+  if (address.ss_family != AF_INET6) return AF_UNSPEC;
   sockaddr_in6 v6{};
   std::memcpy(&v6, &address, sizeof v6);
-  const unsigned char* const bytes = v6.sin6_addr.s6_addr;
-  // IPv4 on a socket for both: the other end is in the table for IPv4.
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return End{false, word(bytes + 12) + port(v6.sin6_port)};
-  return End{true, word(bytes) + word(bytes + 4) + word(bytes + 8) + word(bytes + 12) + port(v6.sin6_port)};
+  port = v6.sin6_port;
+  const bool is_v4 = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
+  if (is_v4) {
+    std::memcpy(words, v6.sin6_addr.s6_addr + 12, 4);
+  } else {
+    std::memcpy(words, &v6.sin6_addr, sizeof v6.sin6_addr);
+  }
+  return is_v4 ? AF_INET : AF_INET6;
 }
 
-std::optional<uid_t> owner_of(const End& from, const End& to) {
-  std::ifstream table(from.is_v6 ? "/proc/net/tcp6" : "/proc/net/tcp");
-  const std::string wanted = " " + from.text + " " + to.text + " ";
-  for (std::string line; std::getline(table, line);) {
-    const std::size_t at = line.find(wanted);
-    if (at == std::string::npos) continue;
-    std::istringstream rest(line.substr(at + wanted.size()));
-    std::string state, queues, timer, retransmits;
-    unsigned long user = 0, timeout = 0, inode = 0;
-    rest >> state >> queues >> timer >> retransmits >> user >> timeout >> inode;
-    // Without an inode no process has it any more, and the user is not told.
-    if (rest.fail() || inode == 0) return std::nullopt;
-    return static_cast<uid_t>(user);
+bool is_loopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &address, sizeof v4);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
   }
-  return std::nullopt;
+  sockaddr_in6 v6{};
+  std::memcpy(&v6, &address, sizeof v6);
+  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET;
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
+// One socket of this machine by both of its ends, asked of the kernel (sock_diag(7)): it does not look through all of them.
+std::optional<uid_t> owner_of(const sockaddr_storage& from, const sockaddr_storage& to) {
+  struct {
+    nlmsghdr head;
+    inet_diag_req_v2 body;
+  } request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = NLM_F_REQUEST;
+  request.body.sdiag_protocol = IPPROTO_TCP;
+  request.body.idiag_states = ~0u;
+  request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
+  request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  request.body.sdiag_family = put_end(from, request.body.id.idiag_src, request.body.id.idiag_sport);
+  if (request.body.sdiag_family == AF_UNSPEC ||
+      put_end(to, request.body.id.idiag_dst, request.body.id.idiag_dport) != request.body.sdiag_family) {
+    return std::nullopt;
+  }
+  const int kernel = ::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+  if (kernel < 0) return std::nullopt;
+  alignas(nlmsghdr) char answer[8192];
+  ssize_t got = ::send(kernel, &request, sizeof request, 0);
+  if (got >= 0) got = ::recv(kernel, answer, sizeof answer, 0);
+  ::close(kernel);
+  nlmsghdr head{};
+  inet_diag_msg found{};
+  if (got < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof found)) return std::nullopt;
+  std::memcpy(&head, answer, sizeof head);
+  if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
+  std::memcpy(&found, answer + NLMSG_HDRLEN, sizeof found);
+  // Without an inode no process has it any more, and the user is not told.
+  return found.idiag_inode == 0 ? std::nullopt : std::optional<uid_t>(found.idiag_uid);
 }
 
 }  // namespace
@@ -77,10 +96,9 @@ std::optional<uid_t> peer_user(int socket) {
     return credentials.uid;
   }
   if (::getpeername(socket, reinterpret_cast<sockaddr*>(&theirs), &their_length) != 0) return std::nullopt;
-  const std::optional<End> from = end_of(theirs);
-  const std::optional<End> to = end_of(ours);
-  if (!from || !to) return std::nullopt;
-  return owner_of(*from, *to);
+  // Both ends of a connection within this machine have an address of it, and here that is the loopback's.
+  if (!is_loopback(theirs)) return std::nullopt;
+  return owner_of(theirs, ours);
 }
 
 }  // namespace bide::platform

@@ -9,7 +9,7 @@
 namespace bide::platform {
 
 // The socket is connected: a Unix socket, or TCP within this machine. Nothing when it is neither, or nobody can tell.
-// For TCP it reads the kernel's table of connections: not for every request.
+// Asks the kernel for TCP: not for every request.
 std::optional<uid_t> peer_user(int socket);
 
 }  // namespace bide::platform

@@ -1,5 +1,6 @@
 #include "server/audit_trail.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -83,6 +84,9 @@ class LoggedReply : public ReplyTarget {
   }
   std::shared_ptr<Stream> stream(Response head) override { return reply_.stream(std::move(head)); }
   void on_gone(std::function<void()> gone) override { reply_.on_gone(std::move(gone)); }
+  bool reserve(std::uint64_t bytes) override { return reply_.reserve(bytes); }
+  // Whoever made the reply knows whether somebody is still there to be told.
+  void give_up() override { const Reply unanswered = std::move(reply_); }
 
  private:
   const Log& log_;

@@ -43,10 +43,11 @@ Result<std::shared_ptr<Crew>> Crew::start(const Setup& setup, std::shared_ptr<Br
     alive->poked_ = true;
     alive->timekeeper_woken_.notify_one();
   };
-  crew->link_->save_body = [weak = std::weak_ptr(crew)](LeaseRef lease, std::string body) -> Status {
-    const std::shared_ptr<Crew> alive = weak.lock();
+  // A handler may outlive the crew's broker.
+  crew->link_->save_body = [weak = std::weak_ptr<Broker>(crew->broker_)](LeaseRef lease, std::string body) -> Status {
+    const std::shared_ptr<Broker> alive = weak.lock();
     if (!alive) return Error{ErrorCode::kUnavailable, "the worker has ended"};
-    return wait<void>([&](auto done) { alive->broker_->save_body(lease, std::move(body), std::move(done)); });
+    return wait<void>([&](auto done) { alive->save_body(lease, std::move(body), std::move(done)); });
   };
   try {
     crew->timekeeper_ = std::thread([raw = crew.get()] { raw->keep_time(); });

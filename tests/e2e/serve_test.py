@@ -35,6 +35,7 @@ class ServeTest(command.CommandTest):
     @staticmethod
     def ask(port, method, path, body=None, **fields):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        fields = ({} if body is None else {"Content-Type": "application/json"}) | fields
         connection.request(method, path, body=None if body is None else json.dumps(body), headers=fields)
         answer = connection.getresponse()
         text = answer.read().decode()
@@ -62,7 +63,7 @@ class ServeTest(command.CommandTest):
         process, port = self.serve("--local-without-token")
         waiting = socket.create_connection(("127.0.0.1", port), timeout=60)
         body = json.dumps({"queues": ["q"], "max": 1, "wait": "60s"})
-        waiting.sendall(f"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        waiting.sendall(f"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         while '"workers":1' not in self.ask(port, "GET", "/v1/queues")[1]:
             time.sleep(0.01)  # Not there yet: what comes after SIGTERM is refused.
         idle = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -92,7 +93,7 @@ class ServeTest(command.CommandTest):
     # What nginx sends for a bare `proxy_pass http://127.0.0.1:PORT`, from a process of the given user.
     def ask_as_proxy(self, port, user):
         program = (
-            "import os, socket, sys\n"
+            "import encodings.idna, os, socket, sys\n"  # What is loaded later, another user may not read.
             f"if {user} is not None: os.setuid({user})\n"
             f"s = socket.create_connection(('127.0.0.1', {port}))\n"
             f"s.sendall(b'GET /v1/queues HTTP/1.0\\r\\nHost: 127.0.0.1:{port}\\r\\nConnection: close\\r\\n\\r\\n')\n"

@@ -100,11 +100,12 @@ void World::shift_dues(std::int64_t by_ms) {
   if (by_ms == 0) return;
   std::vector<std::uint64_t> tags;
   for (const auto& [tag, job] : jobs_) {
-    if (job->is_live() && !job->due_is_wall) tags.push_back(tag);
+    if (job->phase == Phase::kRunning || (job->is_live() && !job->due_is_wall)) tags.push_back(tag);
   }
   for (const std::uint64_t tag : tags) {
     ModelJob& job = change(tag);
-    job.due_ms = std::max<std::int64_t>(0, job.due_ms + by_ms);
+    if (!job.due_is_wall) job.due_ms = std::max<std::int64_t>(0, job.due_ms + by_ms);
+    if (job.phase == Phase::kRunning) job.started_ms += by_ms;
   }
 }
 

@@ -119,7 +119,7 @@ void Consumer::State::publish_all(std::vector<Publication> publications, std::fu
     // twice.
     publication.patient = true;
     publication.done = [batch, done, weak = weak_from_this()](Status status) {
-      batch->written = batch->written || status;
+      batch->written = batch->written || status || status.error().code == ErrorCode::kUnconfirmed;
       if (!status && batch->status) batch->status = std::move(status);
       if (--batch->missing > 0) return;
       if (!batch->status && batch->written) batch->status = unconfirmed(batch->status.error());

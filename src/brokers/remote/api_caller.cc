@@ -1,5 +1,6 @@
 #include "brokers/remote/api_caller.h"
 
+#include <initializer_list>
 #include <algorithm>
 #include <utility>
 
@@ -132,8 +133,12 @@ void ApiCaller::again_or_fail(const std::shared_ptr<Pending>& pending, Milliseco
 
 // Whatever the last try came to: an earlier one may have done it.
 void ApiCaller::fail(const Pending& pending, Error error) {
-  const bool unknown =
-      error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kUnconfirmed || error.code == ErrorCode::kBusy;
+  const auto is_one_of = [&](std::initializer_list<ErrorCode> codes) {
+    return std::find(codes.begin(), codes.end(), error.code) != codes.end();
+  };
+  // These speak of the last try only.
+  const bool unknown = is_one_of({ErrorCode::kUnavailable, ErrorCode::kUnconfirmed, ErrorCode::kBusy, ErrorCode::kOverloaded,
+                                  ErrorCode::kDiskFull, ErrorCode::kPermissionDenied});
   if (unknown && pending.call.method == "GET") {
     if (error.code == ErrorCode::kUnconfirmed) error.code = ErrorCode::kUnavailable;
   } else if (unknown && pending.unconfirmed) {

@@ -4,15 +4,23 @@
 
 namespace bide::server {
 
+// Also when the completion throws: the others must not wait for ever.
+struct BoundedReads::Ended {
+  BoundedReads& reads;
+  ~Ended() {
+    {
+      std::lock_guard lock(reads.mutex_);
+      --reads.under_way_;
+    }
+    reads.start_waiting();
+  }
+};
+
 template <class T>
 Completion<T> BoundedReads::then_next(Completion<T> done) {
   return [self = shared_from_this(), done = std::move(done)](Result<T> result) {
+    const Ended ended{*self};
     done(std::move(result));
-    {
-      std::lock_guard lock(self->mutex_);
-      --self->under_way_;
-    }
-    self->start_waiting();
   };
 }
 

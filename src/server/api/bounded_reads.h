@@ -17,7 +17,7 @@ namespace bide::server {
 // Safe to share between threads.
 class BoundedReads : public std::enable_shared_from_this<BoundedReads> {
  public:
-  static constexpr int kAtOnce = 4;
+  static constexpr int kAtOnce = 2;
 
   // The inspector must outlive every read.
   explicit BoundedReads(Inspector& inspector) : inspector_(inspector) {}
@@ -27,6 +27,8 @@ class BoundedReads : public std::enable_shared_from_this<BoundedReads> {
   void list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done);
 
  private:
+  struct Ended;
+
   template <class T>
   Completion<T> then_next(Completion<T> done);
   void add(std::function<void()> read);

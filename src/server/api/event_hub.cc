@@ -86,7 +86,7 @@ void EventHub::listen(std::shared_ptr<Stream> stream, std::string queue, std::st
     } else if (const auto number = number_in(last_id)) {
       text += "\n";
       for (std::size_t i = past_.size() - (last_event_ - *number); i < past_.size(); ++i) {
-        if (queue.empty() || past_[i].queue.empty() || past_[i].queue == queue) text += past_[i].text;
+        if (queue.empty() || !past_[i].queue || *past_[i].queue == queue) text += past_[i].text;
       }
     } else {
       text += "\n" + event_text("reset", "{}", id_text(last_event_));
@@ -105,7 +105,7 @@ void EventHub::drop_ended() {
   if (ended > 0 && listeners_.empty()) linger_until_ = std::chrono::steady_clock::now() + kLinger;
 }
 
-void EventHub::remember(std::string queue, std::string text) {
+void EventHub::remember(std::optional<std::string> queue, std::string text) {
   past_bytes_ += text.size();
   past_.push_back({++last_event_, std::move(queue), std::move(text)});
   while (past_bytes_ > kReplayBytes) {
@@ -119,14 +119,17 @@ void EventHub::publish(const std::vector<JobEvent>& events) {
   std::lock_guard lock(mutex_);
   if (!active_ || stopped_) return;
   const std::uint64_t room = kMostEventsASecond - std::min(told_, kMostEventsASecond);
-  const std::size_t count = std::min<std::uint64_t>(room, events.size());
-  told_ += count;
-  skipped_ += events.size() - count;
+  std::size_t count = std::min<std::uint64_t>(room, events.size());
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < count; ++i) {
+    if (told_bytes_ >= kReplayBytes) count = i;
+    if (count == i) break;
     texts.push_back(event_text(events[i].type, job_json(events[i]), id_text(last_event_ + 1)));
+    told_bytes_ += texts.back().size();
     remember(events[i].queue, texts.back());
   }
+  told_ += count;
+  skipped_ += events.size() - count;
   for (Listener& listener : listeners_) {
     std::string text;
     for (std::size_t i = 0; i < count; ++i) {
@@ -221,9 +224,9 @@ std::optional<Moment> EventHub::tick(Moment now) {
     std::string skipped;
     if (skipped_ != 0) {
       skipped = event_text("skipped", wire::count_json("count", skipped_), id_text(last_event_ + 1));
-      remember("", skipped);
+      remember(std::nullopt, skipped);
     }
-    told_ = skipped_ = 0;
+    told_ = told_bytes_ = skipped_ = 0;
     for (Listener& listener : listeners_) {
       std::string text = skipped;
       if (text.empty() && now - listener.last_heard >= kSilence) text = ": still here\n\n";

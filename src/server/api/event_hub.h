@@ -81,14 +81,14 @@ class EventHub : public std::enable_shared_from_this<EventHub> {
   };
   struct Past {
     std::uint64_t number = 0;
-    std::string queue;  // Empty: for everybody.
+    std::optional<std::string> queue;  // Nothing: for everybody. Empty: of a job whose queue is not known.
     std::string text;
   };
 
   std::string id_text(std::uint64_t number) const;
   // The number in an id of ours, if everything after it is still there.
   std::optional<std::uint64_t> number_in(std::string_view id) const;
-  void remember(std::string queue, std::string text);
+  void remember(std::optional<std::string> queue, std::string text);
   void counted(const std::vector<QueueInfo>& queues);
   void tell_queues(Listener& listener);
   void drop_ended();
@@ -104,7 +104,8 @@ class EventHub : public std::enable_shared_from_this<EventHub> {
   Moment next_ = Moment::max();
   Moment linger_until_ = {};  // Without listeners, active until then.
   bool counting_ = false;
-  std::uint64_t told_ = 0;  // Job events in this second.
+  std::uint64_t told_ = 0;        // Job events in this second,
+  std::uint64_t told_bytes_ = 0;  // and their bytes.
   std::uint64_t skipped_ = 0;
 
   std::uint64_t last_event_ = 0;

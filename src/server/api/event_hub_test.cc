@@ -134,14 +134,24 @@ TEST_F(EventHubTest, WhoComesBackHearsWhatWasMissed) {
   hub_->publish({event("q", "before")});
   const std::string id = last_id(first->so_far());
   leave(first);
-  hub_->publish({event("q", "missed"), event("other", "elsewhere")});
+  // Of a job that was leased before this process, nobody knows the queue.
+  hub_->publish({event("q", "missed"), event("other", "elsewhere"), event("", "nowhere")});
   EXPECT_TRUE(hub_->active());
   const auto again = listen(id, "q");
   const std::string text = again->so_far();
   EXPECT_EQ(text.find("before"), std::string::npos);
   EXPECT_NE(text.find("missed"), std::string::npos);
   EXPECT_EQ(text.find("elsewhere"), std::string::npos);
+  EXPECT_EQ(text.find("nowhere"), std::string::npos);
   EXPECT_EQ(text.find("event: reset"), std::string::npos);
+}
+
+TEST_F(EventHubTest, ManyLongEventsAreToldOnlyAsFarAsAReaderKeepsUpWith) {
+  const auto heard = listen();
+  hub_->publish(std::vector<JobEvent>(1000, event(std::string(128, 'q'), std::string(128, 'k'))));
+  EXPECT_LE(heard->longest, EventHub::kReplayBytes + 1024);
+  beat();
+  EXPECT_NE(heard->wait_for("event: skipped").find("job.enqueued"), std::string::npos);
 }
 
 TEST_F(EventHubTest, WhoWasAwayTooLongIsTold) {

@@ -23,7 +23,8 @@ LeaseDesk::LeaseDesk(Broker& broker, LeaseDeskOptions options)
 LeaseDesk::~LeaseDesk() { stop(); }
 
 LeaseDesk::Key LeaseDesk::key_of(const wire::LeaseRequest& request) const {
-  std::string key = std::to_string(request.lease.count());
+  // With the number of queues: no name of a worker can pass for one more of them.
+  std::string key = std::to_string(request.lease.count()) + " " + std::to_string(request.queues.size());
   for (const QueueShare& share : request.queues) key += " " + share.name + "*" + std::to_string(share.weight);
   return key + " ";  // The worker follows.
 }
@@ -124,7 +125,16 @@ void LeaseDesk::give_up(const std::shared_ptr<Poll>& poll) {
   pool->renew_limit();
 }
 
-void LeaseDesk::answer_written(const std::vector<LeaseRef>& leases) { registry_.written(leases, steady_clock::now()); }
+void LeaseDesk::answer_written(const std::vector<LeaseRef>& leases) {
+  registry_.written(leases, steady_clock::now());
+  bool stopped = false;
+  {
+    std::lock_guard lock(mutex_);
+    stopped = stopped_;
+  }
+  // Nobody sweeps any more.
+  if (stopped) broker_.mark_delivered(leases);
+}
 
 void LeaseDesk::answer_lost(const std::vector<LeaseRef>& leases) {
   std::vector<LeaseRef> back;

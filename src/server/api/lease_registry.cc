@@ -130,11 +130,9 @@ std::optional<Moment> LeaseRegistry::next_sweep() const {
 std::vector<LeaseRef> LeaseRegistry::take_unmarked() {
   std::vector<LeaseRef> delivered;
   std::lock_guard lock(mutex_);
-  for (const auto& [id, out] : out_) {
-    if (out.written && !out.marked) delivered.push_back(out.lease);
+  for (auto& [id, out] : out_) {
+    if (out.written && !std::exchange(out.marked, true)) delivered.push_back(out.lease);
   }
-  out_.clear();
-  next_sweep_ = Moment::max();
   return delivered;
 }
 

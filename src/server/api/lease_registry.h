@@ -57,7 +57,7 @@ class LeaseRegistry {
   std::vector<LeaseRef> sweep(Moment now);
   // When that is due; nothing: the table is empty.
   std::optional<Moment> next_sweep() const;
-  // At the end: all that reached a worker and were not marked yet. The table is empty afterwards.
+  // At the end: all that reached a worker and were not marked yet.
   std::vector<LeaseRef> take_unmarked();
 
   std::size_t size() const;

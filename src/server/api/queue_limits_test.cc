@@ -74,6 +74,18 @@ TEST_F(QueueLimits, NothingIsEnqueuedElsewhere) {
   EXPECT_EQ(field_of(results[1], "status"), "403");
 }
 
+TEST_F(QueueLimits, NoNameOfAWorkerIsAWayIntoTheQueuesOfAnother) {
+  std::shared_ptr<Caller> others;
+  as_anybody([&] {
+    others = start(Method::kPost, "/v1/leases", R"({"queues":["mine","theirs"],"wait":"60s"})");
+    return std::string();
+  });
+  const auto intruder = start(Method::kPost, "/v1/leases", R"({"queue":"mine","worker":"theirs*1 ","wait":"60s"})");
+  as_anybody([&] { return enqueue(R"({"kind":"a","queue":"theirs"})"); });
+  EXPECT_EQ(items_of(others->wait().body, "leases").size(), 1u);
+  EXPECT_FALSE(intruder->answered());
+}
+
 TEST_F(QueueLimits, NothingIsLeasedExtendedOrSettledElsewhere) {
   expect_problem(post("/v1/leases", R"({"queue":"theirs"})"), 403, "forbidden");
   expect_problem(post("/v1/leases", R"({"queues":["mine","theirs"]})"), 403, "forbidden");

@@ -52,7 +52,8 @@ void Exchange::send(Response response) {
   request_.set(0);
   if (!held_.set(response.body.capacity())) {
     held_.set(0);
-    unsent = std::exchange(response, to_response(no_room(may_change_)));
+    const bool was_refused = response.status >= 400 && response.status < 500;
+    unsent = std::exchange(response, to_response(no_room(may_change_ && !was_refused)));
   }
   answer_.emplace(Answer{.response = std::move(response), .charge = held_.split()});
   gone.swap(gone_);

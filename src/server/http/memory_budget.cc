@@ -9,15 +9,23 @@ namespace bide::server {
 MemoryBudget::MemoryBudget(std::uint64_t most) : limits_{most / 16, most / 2 - most / 16, most / 2} {}
 
 bool MemoryBudget::take(Share share, std::uint64_t bytes) {
-  std::atomic<std::uint64_t>& used = used_[static_cast<std::size_t>(share)];
+  const auto at = static_cast<std::size_t>(share);
   const std::uint64_t most = limit(share);
-  if (used.fetch_add(bytes) + bytes <= most + expected_[static_cast<std::size_t>(share)]) return true;
-  if (bytes <= most) {
-    const std::lock_guard lock(mutex_);
-    if (make_room_ && make_room_(share, bytes)) return true;
-  }
-  used -= bytes;
-  return false;
+  // What does not fit is not counted meanwhile: it must not be the reason why others are refused.
+  const auto fits = [&] {
+    std::uint64_t before = used_[at];
+    while (before + bytes <= most + expected_[at]) {
+      if (used_[at].compare_exchange_weak(before, before + bytes)) return true;
+    }
+    return false;
+  };
+  if (fits()) return true;
+  if (bytes > most) return false;
+  const std::lock_guard lock(mutex_);
+  if (fits()) return true;
+  if (!make_room_ || !make_room_(share, bytes)) return false;
+  used_[at] += bytes;
+  return true;
 }
 
 void MemoryBudget::give_back(Share share, std::uint64_t bytes) {

@@ -99,13 +99,26 @@ void Session::note_progress(const MemoryCharge& charge) {
   stalled_bytes_ = charge.bytes();
 }
 
+// Nothing of it waits for the client: whatever was seen of a stall before is over.
+void Session::no_stall() {
+  stalled_bytes_ = 0;
+  stalled_since_ = Clock::now().time_since_epoch().count();
+}
+
 Session::Stall Session::stall() const {
   return {.bytes = stalled_bytes_, .share = stalled_share_, .since = Clock::time_point(Clock::duration(stalled_since_.load()))};
 }
 
 void Session::end_stalled(const Stall& seen) {
   const bool has_gone_on = stalled_bytes_ > 0 || stall().since != seen.since;
-  if (state_ == State::kClosed || has_gone_on) return;
+  if (state_ == State::kClosed) return;
+  if (has_gone_on) {
+    // What was taken from it was that of its progress: it can be given up again.
+    if (stalled_bytes_ == 0 && current_) {
+      note_progress(state_ == State::kReading && reader_ ? reader_->charge() : current_->charge);
+    }
+    return;
+  }
   if (state_ != State::kReading) return drop_stuck();
   if (!current_) return;
   refuse({.status = 503,
@@ -258,7 +271,7 @@ void Session::on_head() {
   request.peer = peer_;
   if (service_->asks_for_user && request.field("authorization").empty()) {
     if (!peer_is_our_user_) peer_is_our_user_ = platform::peer_user(socket_.native_handle()) == ::geteuid();
-    request.peer_is_our_user = *peer_is_our_user_;
+    request.peer_is_our_user = peer_is_our_user_;
   }
   current_ = std::make_unique<Current>();
   current_->method = request.method;
@@ -296,7 +309,7 @@ void Session::on_head() {
 
 void Session::dispatch() {
   current_->whole_at = Clock::now();
-  stalled_bytes_ = 0;
+  no_stall();
   MemoryCharge body = reader_->charge().split();
   Request request = reader_->take();
   if (!reader_->is_busy()) reader_.reset();
@@ -400,7 +413,7 @@ void Session::close() {
   error_code ignored;
   socket_.close(ignored);
   out_.release();
-  stalled_bytes_ = 0;
+  no_stall();
   service_->connections.remove(*this);
 }
 

@@ -93,6 +93,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void note_progress(const MemoryCharge& charge);
   void drop_stuck();
   void end_stalled(const Stall& seen);
+  void no_stall();
   void set_deadline(std::chrono::milliseconds from_now);
   // From `since` on, and longer the more went through.
   void set_transfer_deadline(std::chrono::steady_clock::time_point since, std::uint64_t bytes);
@@ -100,7 +101,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const std::shared_ptr<Service> service_;
   const std::string peer_;
-  std::optional<bool> peer_is_our_user_;  // Once it was asked for.
+  bool peer_is_our_user_ = false;  // Once it was found out.
   Socket socket_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RequestReader> reader_;  // While there are bytes of a request.

@@ -56,7 +56,7 @@ void Session::answer(Response response, MemoryCharge charge) {
   current_->charge = std::move(charge);
   current_->charge.set(std::min(current_->charge.bytes(), static_cast<std::uint64_t>(out_.bytes())));
   current_->write_since = Clock::now();
-  stalled_bytes_ = 0;
+  no_stall();
   note_progress(current_->charge);
   state_ = State::kWriting;
 }
@@ -131,7 +131,7 @@ bool Session::write_stream() {
   }
   out_.add(std::move(part.bytes), part.ended);
   current_->charge = std::move(part.charge);
-  stalled_bytes_ = 0;
+  no_stall();
   current_->stream_ended = part.ended;
   if (out_.is_empty() && !part.ended) {
     out_.release();
@@ -154,7 +154,7 @@ void Session::report(int status) const {
 void Session::finish_answer() {
   if (current_->receipt) current_->receipt->written();
   report(current_->status);
-  stalled_bytes_ = 0;
+  no_stall();
   current_.reset();
   out_.release();
   if (!close_after_) {

@@ -121,7 +121,7 @@ void ForeignConsumer::State::publish_all(std::vector<Publication> publications, 
   auto batch = std::make_shared<Batch>(Batch{publications.size(), {}});
   for (Publication& publication : publications) {
     publication.done = [batch, done, weak = weak_from_this()](Status status) {
-      batch->written = batch->written || status;
+      batch->written = batch->written || status || status.error().code == ErrorCode::kUnconfirmed;
       if (!status && batch->status) batch->status = std::move(status);
       if (--batch->missing > 0) return;
       if (!batch->status && batch->written) batch->status = unconfirmed(batch->status.error());

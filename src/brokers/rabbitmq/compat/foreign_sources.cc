@@ -62,6 +62,8 @@ void ForeignConsumer::State::set_delivery_limit(const std::shared_ptr<Subscriber
 int ForeignConsumer::State::wanted_prefetch(const Source& source) const {
   const Subscriber& owner = *source.owner;
   if (owner.ended || owner.credit_now() <= 0) return 0;
+  // What came beyond the limit would wait here, where nobody may have it.
+  if (owner.delivery_limit && *owner.delivery_limit <= owner.delivered) return 0;
   std::int64_t weights = 0;
   for (const auto& other : owner.sources) weights += other->weight;
   const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit_now()} * source.weight / weights);
