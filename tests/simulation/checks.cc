@@ -159,7 +159,8 @@ void Simulation::check() {
     expect(report.ok(), report.ok() ? "" : "audit: " + report.problems.front());
   }
   if (planned_ || !chance(0.1)) return;
-  if (const auto found = difference(*ledger_, now_, moment_, compare_options())) violated(*found);
+  Reading reading(*ledger_);
+  if (const auto found = difference(reading, now_, moment_, compare_options())) violated(*found);
 }
 
 void Simulation::check_wake() {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <set>
+#include <unordered_set>
 #include <vector>
 
 namespace bide::simulation {
@@ -53,6 +54,11 @@ std::optional<std::string> rules_difference(const Job& found, const Job& expecte
 
 }  // namespace
 
+const Result<JobInfo>& Reading::find(const JobId& id) {
+  const auto known = read_.find(id);
+  return known != read_.end() ? known->second : read_.emplace(id, ledger_.find(id)).first->second;
+}
+
 void learn_ids(engine::Ledger& ledger, World& world) {
   std::set<std::uint64_t> nameless;
   for (const auto& [tag, job] : world.jobs()) {
@@ -95,12 +101,12 @@ std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, 
   if (info.state != expected) return differs("is " + std::string(bide::to_string(info.state)));
   if (info.attempts != job.attempts) return differs(numbers("attempts", info.attempts, job.attempts));
   if (job.phase == Phase::kDone) {
-    if (info.result != make_body(job.result)) return differs("has another result");
+    if (!is_body(job.result, info.result)) return differs("has another result");
     if (info.finished->time_since_epoch().count() != job.finished_ms) return differs("finished at another time");
     return std::nullopt;
   }
   if (const auto rule = rules_difference(info.job, *job.rules)) return differs("has another " + *rule);
-  if (info.job.body != make_body(job.body)) return differs("has another body");
+  if (!is_body(job.body, info.job.body)) return differs("has another body");
   if (info.counts != job.counts)
     return differs(numbers("the sum of its counts", info.counts.total(), job.counts.total()));
   if (info.history.size() != job.history) return differs(numbers("history", info.history.size(), job.history));
@@ -115,16 +121,19 @@ std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, 
   return std::nullopt;
 }
 
-std::optional<std::string> difference(engine::Ledger& ledger, World& world, const Moment& moment,
+std::optional<std::string> difference(Reading& reading, World& world, const Moment& moment,
                                       const CompareOptions& options) {
+  engine::Ledger& ledger = reading.ledger();
   std::size_t done_there = 0;
-  std::set<JobId> there;
+  std::unordered_set<JobId> there;
+  std::unordered_set<JobId> expected;
+  for (const auto& [tag, job] : world.jobs()) expected.insert(job->id);
   for (engine::Slot slot = 0; slot < ledger.state().slots(); ++slot) {
     const engine::Entry& entry = ledger.state()[slot];
     if (!is_job(entry.entry_state())) continue;
     there.insert(entry.id);
     if (entry.entry_state() == engine::EntryState::kDone) ++done_there;
-    if (world.find(entry.id) == nullptr) return "job " + entry.id.to_string() + " should not be there";
+    if (!expected.contains(entry.id)) return "job " + entry.id.to_string() + " should not be there";
   }
   std::vector<std::uint64_t> forgotten;
   std::size_t keys = 0;
@@ -134,7 +143,7 @@ std::optional<std::string> difference(engine::Ledger& ledger, World& world, cons
       forgotten.push_back(tag);
       continue;
     }
-    const auto info = ledger.find(job->id);
+    const Result<JobInfo>& info = reading.find(job->id);
     if (!info) {
       const bool reported =
           info.error().code == ErrorCode::kDamaged && info.error().message.find('/') != std::string::npos;

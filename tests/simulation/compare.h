@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "engine/ledger.h"
 #include "simulation/model.h"
@@ -18,6 +19,19 @@ struct CompareOptions {
   bool damage_may_be_reported = false;  // A job that cannot be read is no difference, if the error says which file.
 };
 
+// A ledger that stays as it is while Worlds are compared with it: each job is read once.
+class Reading {
+ public:
+  explicit Reading(engine::Ledger& ledger) : ledger_(ledger) {}
+
+  engine::Ledger& ledger() const { return ledger_; }
+  const Result<JobInfo>& find(const JobId& id);
+
+ private:
+  engine::Ledger& ledger_;
+  std::unordered_map<JobId, Result<JobInfo>> read_;
+};
+
 // Effects that were given no id get one from the ledger, which the World finds out by their tags.
 void learn_ids(engine::Ledger& ledger, World& world);
 
@@ -29,7 +43,7 @@ std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, 
 
 // The first thing that is not as it should be; nothing when every job, queue and unique key is. Marks done jobs that
 // the ledger has forgotten, which it may.
-std::optional<std::string> difference(engine::Ledger& ledger, World& world, const Moment& moment,
+std::optional<std::string> difference(Reading& reading, World& world, const Moment& moment,
                                       const CompareOptions& options);
 
 // By how much the ledger has moved what waits for a span of time, as it does when it finds the clock set back at its

@@ -203,7 +203,8 @@ void Simulation::flip_bits() {
     compare.damage_may_be_reported = true;
     // The engine's time may be a little ahead of the wall clock.
     compare.latest_now_ms = std::max({latest_now_ms_, clock_.now().wall_us / 1000, (*opened)->now_ms()});
-    if (const auto found = difference(**opened, world, world.at(clock_.now()), compare)) {
+    Reading reading(**opened);
+    if (const auto found = difference(reading, world, world.at(clock_.now()), compare)) {
       violated("a flipped bit in " + path + " at " + std::to_string(offset) + " was not noticed: " + *found);
     }
     tally_.add(Event::kFlipsHarmless);
@@ -322,6 +323,7 @@ void Simulation::adopt_what_survived() {
   std::optional<std::size_t> survived;
   std::string differences;
   World found;
+  Reading reading(*ledger_);
   for (std::size_t i = timeline_.size(); i-- > oldest;) {
     World world = timeline_[i].world;
     learn_ids(*ledger_, world);
@@ -347,7 +349,7 @@ void Simulation::adopt_what_survived() {
     world.shift_dues(shift);
     world.reopen(instant, known ? std::nullopt : std::optional(lowest_offset_us_), options_.max_crashes);
     learn_waits(*ledger_, world);
-    if (const auto differs = difference(*ledger_, world, world.at(instant), compare_options())) {
+    if (const auto differs = difference(reading, world, world.at(instant), compare_options())) {
       differences += "\n    [" + std::to_string(i) + "] " + *differs;
     } else if (const auto gone = crashed_and_gone(timeline_[i].world, world)) {
       differences += "\n    [" + std::to_string(i) + "] job " + std::to_string(*gone) + " died just now and is not there";

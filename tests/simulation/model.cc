@@ -1,9 +1,11 @@
 #include "simulation/model.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "core/retry_decision.h"
+#include "platform/fatal.h"
 
 namespace bide::simulation {
 
@@ -21,23 +23,58 @@ const char* to_string(Phase phase) {
   return "?";
 }
 
+namespace {
+
+std::uint64_t next_word(std::uint64_t word) { return (word ^ (word >> 29)) * 0xbf58476d1ce4e5b9; }
+
+}  // namespace
+
 std::string make_body(const BodyPlan& plan) {
   std::string body(plan.bytes, '\0');
   std::uint64_t word = plan.seed * 2 + 1;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (i % 8 == 0) word = (word ^ (word >> 29)) * 0xbf58476d1ce4e5b9;
-    body[i] = static_cast<char>(word >> (i % 8 * 8));
+  for (std::size_t at = 0; at < body.size(); at += sizeof word) {
+    word = next_word(word);
+    std::memcpy(body.data() + at, &word, std::min(sizeof word, body.size() - at));
   }
   return body;
 }
 
+bool is_body(const BodyPlan& plan, std::string_view body) {
+  if (body.size() != plan.bytes) return false;
+  std::uint64_t word = plan.seed * 2 + 1;
+  std::size_t at = 0;
+  for (; at + sizeof word <= body.size(); at += sizeof word) {
+    word = next_word(word);
+    std::uint64_t found = 0;
+    std::memcpy(&found, body.data() + at, sizeof found);
+    if (found != word) return false;
+  }
+  word = next_word(word);
+  return std::memcmp(&word, body.data() + at, body.size() - at) == 0;
+}
+
+namespace {
+
+bool before(const World::Jobs::value_type& job, std::uint64_t tag) { return job.first < tag; }
+
+}  // namespace
+
+World::Jobs& World::own() {
+  if (jobs_.use_count() > 1) jobs_ = std::make_shared<Jobs>(*jobs_);
+  return *jobs_;
+}
+
+void World::remove(std::uint64_t tag) {
+  std::erase_if(own(), [tag](const auto& job) { return job.first == tag; });
+}
+
 const ModelJob* World::find(std::uint64_t tag) const {
-  const auto found = jobs_.find(tag);
-  return found == jobs_.end() ? nullptr : found->second.get();
+  const auto found = std::lower_bound(jobs_->begin(), jobs_->end(), tag, before);
+  return found == jobs_->end() || found->first != tag ? nullptr : found->second.get();
 }
 
 const ModelJob* World::find(const JobId& id) const {
-  for (const auto& [tag, job] : jobs_) {
+  for (const auto& [tag, job] : *jobs_) {
     if (job->id == id) return job.get();
   }
   return nullptr;
@@ -45,7 +82,7 @@ const ModelJob* World::find(const JobId& id) const {
 
 const ModelJob* World::holder(const std::string& unique_key) const {
   if (unique_key.empty()) return nullptr;
-  for (const auto& [tag, job] : jobs_) {
+  for (const auto& [tag, job] : *jobs_) {
     if (job->is_live() && job->rules->unique_key == unique_key) return job.get();
   }
   return nullptr;
@@ -53,13 +90,15 @@ const ModelJob* World::holder(const std::string& unique_key) const {
 
 std::size_t World::count(Phase phase) const {
   return static_cast<std::size_t>(
-      std::count_if(jobs_.begin(), jobs_.end(), [phase](const auto& job) { return job.second->phase == phase; }));
+      std::count_if(jobs_->begin(), jobs_->end(), [phase](const auto& job) { return job.second->phase == phase; }));
 }
 
 ModelJob& World::change(std::uint64_t tag) {
-  auto& job = jobs_.at(tag);
-  if (job.use_count() > 1) job = std::make_shared<ModelJob>(*job);
-  return *job;
+  Jobs& jobs = own();
+  const auto found = std::lower_bound(jobs.begin(), jobs.end(), tag, before);
+  platform::require(found != jobs.end() && found->first == tag, "the model has no such job");
+  if (found->second.use_count() > 1) found->second = std::make_shared<ModelJob>(*found->second);
+  return *found->second;
 }
 
 void World::pause(const std::string& queue, bool paused) {
@@ -82,7 +121,7 @@ bool World::follow(const platform::Instant& instant) {
 
 void World::see_due(const Moment& moment) {
   std::vector<std::uint64_t> due;
-  for (const auto& [tag, job] : jobs_) {
+  for (const auto& [tag, job] : *jobs_) {
     if (job->phase == Phase::kWaiting && job->due_is_wall && !job->was_due && is_due(*job, moment)) due.push_back(tag);
   }
   for (const std::uint64_t tag : due) change(tag).was_due = true;
@@ -90,7 +129,7 @@ void World::see_due(const Moment& moment) {
 
 void World::forget_was_due() {
   std::vector<std::uint64_t> due;
-  for (const auto& [tag, job] : jobs_) {
+  for (const auto& [tag, job] : *jobs_) {
     if (job->was_due) due.push_back(tag);
   }
   for (const std::uint64_t tag : due) change(tag).was_due = false;
@@ -99,7 +138,7 @@ void World::forget_was_due() {
 void World::shift_dues(std::int64_t by_ms) {
   if (by_ms == 0) return;
   std::vector<std::uint64_t> tags;
-  for (const auto& [tag, job] : jobs_) {
+  for (const auto& [tag, job] : *jobs_) {
     if (job->phase == Phase::kRunning || (job->is_live() && !job->due_is_wall)) tags.push_back(tag);
   }
   for (const std::uint64_t tag : tags) {
@@ -135,9 +174,11 @@ void World::accept(const Job& job, std::uint64_t tag, const BodyPlan& body, cons
   }
   // A done job that was forgotten may come again.
   if (!job.id.is_nil()) {
-    std::erase_if(jobs_, [&](const auto& other) { return other.second->id == job.id; });
+    std::erase_if(own(), [&](const auto& other) { return other.second->id == job.id; });
   }
-  jobs_[tag] = std::move(model);
+  // Tags increase, except that a settle may make its effects in another order.
+  Jobs& jobs = own();
+  jobs.insert(std::lower_bound(jobs.begin(), jobs.end(), tag, before), {tag, std::move(model)});
 }
 
 void World::start(std::uint64_t tag, std::uint64_t token, const Moment& moment) {
@@ -271,7 +312,7 @@ void World::replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, co
 
 void World::close(const Moment& moment) {
   std::vector<std::uint64_t> tags;
-  for (const auto& [tag, job] : jobs_) {
+  for (const auto& [tag, job] : *jobs_) {
     if (job->phase == Phase::kRunning && !job->outlives_process) tags.push_back(tag);
   }
   for (const std::uint64_t tag : tags) {
@@ -291,7 +332,7 @@ void World::reopen(const platform::Instant& instant, std::optional<std::int64_t>
   const Moment moment = at(instant);
   forget_was_due();
   std::vector<std::uint64_t> tags;
-  for (const auto& [tag, job] : jobs_) {
+  for (const auto& [tag, job] : *jobs_) {
     if (job->is_live()) tags.push_back(tag);
   }
   for (const std::uint64_t tag : tags) {

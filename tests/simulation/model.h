@@ -1,5 +1,6 @@
 // World: what a store holds, as simply as it can be said. The simulation keeps one beside the real ledger, makes the
-// same changes to both and compares. A World is cheap to copy: jobs are shared until they change.
+// same changes to both and compares. A World is cheap to copy: the list of jobs, and
+// the jobs, are shared until they change.
 //
 // What the engine decides by itself (a lease runs out, a job expires, a result is forgotten) is looked at in the
 // ledger, judged, and then done here too; everything else is foretold.
@@ -8,11 +9,13 @@
 
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bide/job.h"
 #include "bide/lease.h"
@@ -30,6 +33,7 @@ struct BodyPlan {
   std::size_t bytes = 0;
 };
 std::string make_body(const BodyPlan& plan);
+bool is_body(const BodyPlan& plan, std::string_view body);
 
 // One reading of the clock, with the engine's own time, which follows elapsed time between steps of the wall clock.
 struct Moment {
@@ -92,15 +96,15 @@ struct ModelJob {
 
 class World {
  public:
-  using Jobs = std::map<std::uint64_t, std::shared_ptr<ModelJob>>;
+  using Jobs = std::vector<std::pair<std::uint64_t, std::shared_ptr<ModelJob>>>;  // By tag, which increases.
 
-  const Jobs& jobs() const { return jobs_; }
+  const Jobs& jobs() const { return *jobs_; }
   const ModelJob* find(std::uint64_t tag) const;
   const ModelJob* find(const JobId& id) const;
   const ModelJob* holder(const std::string& unique_key) const;
   std::size_t count(Phase phase) const;
   ModelJob& change(std::uint64_t tag);
-  void remove(std::uint64_t tag) { jobs_.erase(tag); }
+  void remove(std::uint64_t tag);
 
   bool is_paused(const std::string& queue) const { return paused_.contains(queue); }
   const std::set<std::string>& paused() const { return paused_; }
@@ -143,11 +147,12 @@ class World {
   void reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us, std::uint32_t max_crashes);
 
  private:
+  Jobs& own();
   ModelJob& end_attempt(std::uint64_t tag, Fault fault, const std::string& error, bool settled);
   void forget_was_due();
   static void wait_for(ModelJob& job, Milliseconds after, const Moment& moment);
 
-  Jobs jobs_;
+  std::shared_ptr<Jobs> jobs_ = std::make_shared<Jobs>();
   std::set<std::string> paused_;
   std::int64_t offset_us_ = 0;
 };
