@@ -219,7 +219,7 @@ Status Engine::timed(const std::function<Status()>& commit) const {
 Status Engine::commit() {
   ++steps_;
   const std::size_t bytes = ledger_->journal().batch_bytes();
-  if (bytes < kWorthAThread || !ledger_->needs_sync() || options_.disk != &platform::real_disk()) {
+  if (bytes < kWorthAThread || !ledger_->needs_sync()) {
     Status committed = bytes == 0 ? ledger_->commit() : timed([this] { return ledger_->commit(); });
     if (committed) ledger_->take_spent()();
     return committed;

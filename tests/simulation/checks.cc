@@ -130,8 +130,8 @@ void Simulation::run_task() {
   finished_tasks_.push_back(std::move(task));
 }
 
-void Simulation::finish_tasks() {
-  for (const Task& task : finished_tasks_) {
+void Simulation::finish_tasks(const std::vector<Task>& tasks) {
+  for (const Task& task : tasks) {
     if (task.is_purge) {
       expect(task.purged->has_value() || task.may_fail, "a purge was not answered");
       if (task.purged->has_value()) expect(**task.purged == *task.expected_purged, "a purge says another number");
@@ -148,7 +148,6 @@ void Simulation::finish_tasks() {
       tally_.add(Event::kListings);
     }
   }
-  finished_tasks_.clear();
 }
 
 void Simulation::check() {
@@ -159,6 +158,7 @@ void Simulation::check() {
     expect(report.ok(), report.ok() ? "" : "audit: " + report.problems.front());
   }
   if (planned_ || !chance(0.1)) return;
+  if (committing_) tally_.add(Event::kReadsDuringCommits);
   Reading reading(*ledger_);
   if (const auto found = difference(reading, now_, moment_, compare_options())) violated(*found);
 }

@@ -109,6 +109,11 @@ bool Simulation::failed(const Error& error, const char* where, bool is_commit) {
 
 void Simulation::crash() {
   disk_.halt();
+  if (committing_) {
+    tally_.add(Event::kCrashesDuringCommits);
+    (void)ledger_->end_commit(committing_->outcome ? *committing_->outcome : committing_->run());
+    committing_.reset();
+  }
   ledger_.reset();
   const bool can_lose_power = options_.durability == engine::Durability::kFsync;
   // A file system that fails to sync a directory is out of order until it is mounted again.
@@ -222,6 +227,9 @@ engine::EngineOptions Simulation::engine_options(support::SimulatedDisk& disk, p
 void Simulation::reopen() {
   tasks_.clear();
   finished_tasks_.clear();
+  granted_.clear();
+  callbacks_.clear();
+  promised_ = false;
   subscribed_.clear();
   lowest_offset_us_ = now_.offset_us();
   const auto see_offset = [this] {

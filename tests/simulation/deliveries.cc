@@ -30,7 +30,6 @@ bool Simulation::is_ready(const ModelJob& job) const {
 bool Simulation::grant() {
   if (crashed_) return true;
   learn_ids(*ledger_, now_);
-  granted_.clear();
   const World before = now_;
   const auto deliveries = ledger_->grant();
   if (!deliveries) return failed(deliveries.error(), "grant", false);
@@ -169,9 +168,9 @@ void Simulation::receive(const engine::Delivery& delivery, const Lease& lease) {
 }
 
 // The commit has happened: whoever was granted a lease hears of it now, and not before.
-void Simulation::deliver() {
-  for (const Held& lease : std::exchange(granted_, {})) {
-    const std::string name = "job " + std::to_string(now_.find(lease.id)->tag);
+void Simulation::deliver(const std::vector<Held>& leases) {
+  for (const Held& lease : leases) {
+    const std::string name = "job " + lease.id.to_string();
     expect(lease.token > last_token_, name + ": its token does not increase");
     last_token_ = lease.token;
     expect(tokens_.insert(lease.token).second, name + ": its token was given before");

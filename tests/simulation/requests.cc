@@ -199,6 +199,7 @@ void Simulation::request_enqueue() {
       refused_as(ErrorCode::kAlreadyExists, Event::kJobsRefusedAsHeld);
     } else if (!result && result.error().code == ErrorCode::kDiskFull && (full_ || reserve_is_missing())) {
       tally_.add(Event::kDiskFullRefusals);
+      if (committing_) tally_.add(Event::kDiskFullDuringCommits);
     } else if (!result && result.error().code == ErrorCode::kOverloaded && stored + i >= options_.max_jobs) {
       continue;
     } else if (!result) {

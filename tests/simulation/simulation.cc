@@ -80,6 +80,7 @@ void Simulation::run(int steps) {
   }
   // All must be well in the end, whatever was being tried.
   disarm();
+  commit_all();
   close_cleanly();
   reopen();
 }
@@ -87,12 +88,20 @@ void Simulation::run(int steps) {
 void Simulation::one_step() {
   move_clocks();
   plan_faults();
+  // A new segment can only begin between batches.
+  if (committing_ && ledger_->journal().segment_full() && !finish_commit()) return;
   if (!begin()) return;
   // Many live jobs: fewer new ones.
-  for (std::uint64_t left = below(5); left > 0 && !crashed_; --left) request();
-  if (!expire() || !grant() || !commit() || !tidy()) return;
+  for (std::uint64_t left = below(5); left > 0 && !crashed_; --left) {
+    if (committing_ && chance(0.1)) run_commit();
+    if (!crashed_) request();
+  }
+  if (!expire()) return;
+  if (committing_ && chance(0.1)) run_commit();
+  if (!grant() || !commit() || !tidy()) return;
   check();
   if (chance(0.01)) {
+    if (!commit_all()) return;
     close_cleanly();
     reopen();
   } else if (chance(0.012)) {
@@ -165,7 +174,6 @@ void Simulation::plan_faults() {
 bool Simulation::begin() {
   const platform::Instant instant = clock_.now();
   tidied_in_step_ = 0;
-  promised_ = false;
   const World before = now_;
   const bool stepped = now_.follow(instant);
   moment_ = now_.at(instant);
@@ -194,38 +202,12 @@ bool Simulation::expire() {
   return true;
 }
 
-bool Simulation::commit() {
-  const bool crashed_before = crashed_;
-  const std::uint64_t fired = disk_.faults_fired();
-  const Status committed = ledger_->commit();
-  if (!committed) {
-    if (!crashed_before) timeline_.push_back({now_, false});
-    return failed(committed.error(), "commit", true);
-  }
-  if (planned_ && disk_.faults_fired() != fired) {
-    const bool matters = planned_->operation == Operation::kWrite || planned_->operation == Operation::kSync;
-    expect(!matters, "commit() succeeded although a write or a sync failed");
-  }
-  if (promised_) {
-    confirm();
-  } else {
-    timeline_.push_back({now_, true});
-  }
-  for (const auto& callback : ledger_->take_callbacks()) callback(committed);
-  finish_tasks();
-  if (crashed_) return failed({ErrorCode::kIoError, ""}, "commit", false);
-  learn_ids(*ledger_, now_);
-  timeline_.back().world = now_;
-  deliver();
-  return true;
-}
-
-void Simulation::confirm() {
-  timeline_.clear();
-  timeline_.push_back({now_, true});
-}
-
 bool Simulation::tidy() {
+  if (committing_) {
+    // What has been collected since then stays where it is: housekeeping may not come between.
+    if (!ledger_->journal().batch_empty() || chance(0.5)) return true;
+    if (!finish_commit()) return false;
+  }
   if (chance(0.02)) return tidy_to_quiet();
   in_tidy_ = true;
   for (std::uint64_t left = chance(0.6) ? 1 : below(6); left > 0; --left) {

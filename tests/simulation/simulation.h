@@ -68,6 +68,16 @@ class Simulation {
     std::set<JobId> expected_page = {};
     bool may_fail = false;
   };
+  // A step, or several, being written and synced by another thread as far as the ledger knows. Ours does it at some
+  // moment before end_commit(), and the next steps are collected meanwhile.
+  struct Committing {
+    World world;
+    std::vector<Held> granted;
+    std::vector<Task> finished_tasks;
+    engine::Ledger::Callbacks callbacks;
+    std::function<Status()> run;
+    std::optional<Status> outcome;
+  };
   struct NewJob {
     Job job;
     std::uint64_t tag = 0;
@@ -79,13 +89,21 @@ class Simulation {
   void one_step();
   bool begin();
   bool expire();
-  bool commit();
   bool tidy();
   bool tidy_to_quiet();
   void notice_room();
   void move_clocks();
   void step_wall_clock(bool closed);
   void plan_faults();
+
+  // commits.cc
+  bool commit();
+  bool commit_all();
+  bool commit_at_once();
+  void begin_commit();
+  void run_commit();
+  bool finish_commit();
+  void confirm();
 
   // checks.cc: what the engine does by itself, tasks, and that all is well.
   void check();
@@ -94,7 +112,7 @@ class Simulation {
   bool leases_may_wait() const;
   void observe_forgotten();
   void run_task();
-  void finish_tasks();
+  void finish_tasks(const std::vector<Task>& tasks);
 
   // requests.cc and console.cc: what a client, a worker or somebody at the console may ask for.
   NewJob make_job(bool is_effect);
@@ -124,7 +142,7 @@ class Simulation {
   // deliveries.cc
   bool grant();
   void receive(const engine::Delivery& delivery, const Lease& lease);
-  void deliver();
+  void deliver(const std::vector<Held>& leases);
   void check_order(const World& before, const std::vector<std::uint64_t>& delivered);
   void check_nobody_waits();
   bool observe_expired();  // True: there were some.
@@ -144,7 +162,6 @@ class Simulation {
   void reopen();
   bool try_to_open();
   void adopt_what_survived();
-  void confirm();
   engine::EngineOptions engine_options(support::SimulatedDisk& disk, platform::Random& random);
   CompareOptions compare_options() const;
 
@@ -171,12 +188,16 @@ class Simulation {
   World now_;
   std::vector<Checkpoint> timeline_;  // The first is confirmed.
   Moment moment_;                     // Of the step.
-  bool promised_ = false;             // The next commit confirms something.
+  // Since the last commit was begun.
+  bool promised_ = false;        // The next one confirms something.
+  std::vector<Held> granted_;    // Not delivered before it.
+  std::vector<Task> finished_tasks_;
+  engine::Ledger::Callbacks callbacks_;
+  std::optional<Committing> committing_;
   std::int64_t latest_now_ms_ = 0;
 
   // Worker's side.
   std::vector<Held> held_;
-  std::vector<Held> granted_;  // In this step, and not delivered before its commit.
   std::vector<Held> stale_;         // Leases that should not be good any more, and those of crashed processes.
   std::vector<Held> settled_;       // For settling again.
   std::set<std::uint64_t> tokens_;  // All that were ever given.
@@ -184,7 +205,6 @@ class Simulation {
   std::map<std::uint32_t, Subscribed> subscribed_;
   std::uint32_t last_subscription_ = 0;
   std::deque<Task> tasks_;
-  std::vector<Task> finished_tasks_;
   std::vector<JobId> ids_;  // That were given by clients.
   std::uint64_t last_tag_ = 0;
 
