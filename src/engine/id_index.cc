@@ -1,7 +1,6 @@
 #include "engine/id_index.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace bide::engine {
@@ -12,64 +11,73 @@ constexpr std::size_t kMostSpare = 4;
 
 }  // namespace
 
-inline std::uint64_t IdIndex::hash(const JobId& id) {
-  // Ids of our own are random at the end, but a user may give any: mix all of it.
-  std::uint64_t high;
-  std::uint64_t low;
-  std::memcpy(&high, id.bytes().data(), 8);
-  std::memcpy(&low, id.bytes().data() + 8, 8);
-  __extension__ using Product = unsigned __int128;
-  const Product product = Product{high ^ 0x9e37'79b9'7f4a'7c15ull} * (low ^ 0xbf58'476d'1ce4'e5b9ull);
-  const std::uint64_t x = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+inline IdIndex::Home IdIndex::home_of(const JobId& id) const {
+  const std::uint64_t hash = key_(id);
+  const auto other = static_cast<std::uint32_t>(hash >> (64 - kTableBits));
   // Ids with a time in front (version 7): those of the same moment share a table. Jobs that came together are looked
   // for together and forgotten together, so the tables in use are few, and stay in the cache.
   const auto& bytes = id.bytes();
-  if (bytes[6] >> 4 != 7) return x;
+  if (bytes[6] >> 4 != 7) return {hash, other, other};
   const std::uint64_t slice = std::uint64_t{bytes[3]} << 16 | std::uint64_t{bytes[4]} << 8 | (bytes[5] & 0xf0u);
-  return (x & ~0ull >> kTableBits) | (slice * 0x9e37'79b9'7f4a'7c15ull >> (64 - kTableBits) << (64 - kTableBits));
+  return {hash, static_cast<std::uint32_t>(slice * 0x9e37'79b9'7f4a'7c15ull >> (64 - kTableBits)), other};
 }
 
-Slot IdIndex::find(const JobId& id) const {
-  const std::uint64_t h = hash(id);
-  const Table& t = table(h);
-  if (t.places.empty()) return kNoSlot;
-  const Place tag = place_of(h, 0);
-  for (std::size_t i = home(t, h);; i = after(t, i)) {
-    const Place place = t.places[i];
-    if (place == kEmpty) return kNoSlot;
-    if (is_tagged(place, tag) && slab_[slot_of(place)].id == id) return slot_of(place);
+inline std::optional<std::size_t> IdIndex::find_in(const Table& t, std::uint64_t hash, const JobId& id) const {
+  if (t.places.empty()) return std::nullopt;
+  const Place tag = place_of(hash, 0);
+  for (std::size_t i = place(t, hash);; i = after(t, i)) {
+    if (t.places[i] == kEmpty) return std::nullopt;
+    if (is_tagged(t.places[i], tag) && slab_[slot_of(t.places[i])].id == id) return i;
   }
 }
 
+Slot IdIndex::find(const JobId& id) const {
+  const Home home = home_of(id);
+  const Table& t = tables_[home.table];
+  if (const auto at = find_in(t, home.hash, id)) return slot_of(t.places[*at]);
+  if (t.moved == 0) return kNoSlot;
+  const Table& other = tables_[home.other];
+  const auto at = find_in(other, home.hash, id);
+  return at ? slot_of(other.places[*at]) : kNoSlot;
+}
+
 void IdIndex::prefetch(const JobId& id) const {
-  const std::uint64_t h = hash(id);
-  const Table& t = table(h);
-  if (!t.places.empty()) __builtin_prefetch(&t.places[home(t, h)]);
+  const Home home = home_of(id);
+  const Table& t = tables_[home.table];
+  if (!t.places.empty()) __builtin_prefetch(&t.places[place(t, home.hash)]);
 }
 
 void IdIndex::insert(Slot slot) {
-  const std::uint64_t h = hash(slab_[slot].id);
-  Table& t = table(h);
-  if ((t.used + t.erased + 1) * 5 > t.places.size() * 4) rebuild(t);
-  std::size_t i = home(t, h);
-  while (holds_slot(t.places[i])) i = after(t, i);
-  if (t.places[i] == kErased) --t.erased;
-  t.places[i] = place_of(h, slot);
-  ++t.used;
+  const Home home = home_of(slab_[slot].id);
+  Table* t = &tables_[home.table];
+  // Whoever chooses ids can give them all the same time.
+  if (t->used >= kManyInTable && t->used >= size_ / tables_.size() * 4 && home.other != home.table) {
+    ++t->moved;
+    t = &tables_[home.other];
+  }
+  if ((t->used + t->erased + 1) * 5ull > t->places.size() * 4ull) rebuild(*t);
+  std::size_t i = place(*t, home.hash);
+  while (holds_slot(t->places[i])) i = after(*t, i);
+  if (t->places[i] == kErased) --t->erased;
+  t->places[i] = place_of(home.hash, slot);
+  ++t->used;
   ++size_;
 }
 
 void IdIndex::erase(const JobId& id) {
-  const std::uint64_t h = hash(id);
-  Table& t = table(h);
-  if (t.places.empty()) return;
-  const Place tag = place_of(h, 0);
-  std::size_t i = home(t, h);
-  for (;; i = after(t, i)) {
-    const Place place = t.places[i];
-    if (place == kEmpty) return;
-    if (is_tagged(place, tag) && slab_[slot_of(place)].id == id) break;
+  const Home home = home_of(id);
+  Table& t = tables_[home.table];
+  if (const auto at = find_in(t, home.hash, id)) {
+    erase_from(t, *at);
+  } else if (t.moved != 0) {
+    const auto there = find_in(tables_[home.other], home.hash, id);
+    if (!there) return;
+    --t.moved;
+    erase_from(tables_[home.other], *there);
   }
+}
+
+void IdIndex::erase_from(Table& t, std::size_t i) {
   --t.used;
   --size_;
   if (t.used == 0) {
@@ -110,12 +118,29 @@ void IdIndex::rebuild(Table& t) {
   for (std::size_t at = 0; at < old.size(); ++at) {
     // Every hash needs its entry, each in another cache line: have the next ones on their way.
     if (at + 16 < old.size() && holds_slot(old[at + 16])) __builtin_prefetch(&slab_[slot_of(old[at + 16])]);
-    const Place place = old[at];
-    if (!holds_slot(place)) continue;
-    std::size_t i = home(t, hash(slab_[slot_of(place)].id));
+    if (!holds_slot(old[at])) continue;
+    std::size_t i = place(t, key_(slab_[slot_of(old[at])].id));
     while (t.places[i] != kEmpty) i = after(t, i);
-    t.places[i] = place;
+    t.places[i] = old[at];
   }
+}
+
+std::uint32_t IdIndex::fullest_table() const {
+  std::uint32_t most = 0;
+  for (const Table& t : tables_) most = std::max(most, t.used);
+  return most;
+}
+
+std::size_t IdIndex::longest_search() const {
+  std::size_t longest = 0;
+  for (const Table& t : tables_) {
+    for (std::size_t at = 0; at < t.places.size(); ++at) {
+      if (!holds_slot(t.places[at])) continue;
+      const std::size_t from = place(t, key_(slab_[slot_of(t.places[at])].id));
+      longest = std::max(longest, (at + t.places.size() - from) % t.places.size() + 1);
+    }
+  }
+  return longest;
 }
 
 }  // namespace bide::engine

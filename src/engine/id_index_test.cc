@@ -36,6 +36,25 @@ TEST_F(IdIndexTest, FindsWhatWasInsertedAndNothingElse) {
   EXPECT_EQ(index_.find(id_of(2, 1)), kNoSlot);
 }
 
+// With this first half a product with public keys is nought for every id.
+TEST_F(IdIndexTest, IdsThatCollideUnderAPublicHashAreSpread) {
+  for (std::uint64_t i = 0; i < 20'000; ++i) add(id_of(0x9e37'79b9'7f4a'7c15ull, i));
+  for (std::uint64_t i = 0; i < 20'000; ++i) ASSERT_NE(index_.find(id_of(0x9e37'79b9'7f4a'7c15ull, i)), kNoSlot);
+  EXPECT_LT(index_.longest_search(), 200u);
+  EXPECT_LT(index_.fullest_table(), 200u);
+}
+
+TEST_F(IdIndexTest, IdsThatAllClaimTheSameMomentDoNotFillOneTable) {
+  const std::uint64_t high = 0x007f'6655'4433'2211ull;  // Version 7.
+  for (std::uint64_t i = 0; i < 300'000; ++i) add(id_of(high, i));
+  EXPECT_LE(index_.fullest_table(), 66'000u);
+  for (std::uint64_t i = 0; i < 300'000; ++i) ASSERT_NE(index_.find(id_of(high, i)), kNoSlot);
+  EXPECT_EQ(index_.find(id_of(high, 300'000)), kNoSlot);
+  for (std::uint64_t i = 0; i < 300'000; ++i) index_.erase(id_of(high, i));
+  EXPECT_EQ(index_.size(), 0u);
+  EXPECT_EQ(index_.fullest_table(), 0u);
+}
+
 // Over few ids the tables become empty again and again.
 class IdIndexChurnTest : public IdIndexTest, public testing::WithParamInterface<std::uint64_t> {};
 

@@ -14,7 +14,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -28,6 +27,7 @@
 #include "engine/state.h"
 #include "engine/subscriptions.h"
 #include "engine/warm_jobs.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::engine {
 
@@ -271,7 +271,7 @@ class Ledger {
     std::uint64_t number = 0;
     Completion<JobInfo> done;
   };
-  std::unordered_map<JobId, std::vector<Watch>> watchers_;
+  platform::KeyedMap<JobId, std::vector<Watch>> watchers_;
 };
 
 }  // namespace bide::engine

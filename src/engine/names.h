@@ -8,7 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+
+#include "platform/keyed_hash.h"
 
 namespace bide::engine {
 
@@ -47,7 +48,7 @@ class Names {
   }
 
   std::deque<std::string> names_;  // A deque: the views below stay valid.
-  std::unordered_map<std::string_view, std::uint16_t> numbers_;
+  platform::KeyedMap<std::string_view, std::uint16_t> numbers_;
   // Most jobs in a row have the same few names, and comparing is quicker than looking for one.
   std::array<std::uint16_t, 4> recent_{};
   std::size_t next_recent_ = 0;

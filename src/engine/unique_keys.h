@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "engine/entry.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::engine {
 
@@ -14,7 +15,7 @@ class UniqueKeys {
  public:
   // kNoSlot when nobody holds it.
   Slot holder(std::string_view key) const {
-    const auto found = by_key_.find(std::string(key));
+    const auto found = by_key_.find(key);
     return found == by_key_.end() ? kNoSlot : found->second;
   }
   void hold(std::string_view key, Slot slot) {
@@ -36,7 +37,7 @@ class UniqueKeys {
   std::size_t size() const { return by_key_.size(); }
 
  private:
-  std::unordered_map<std::string, Slot> by_key_;
+  platform::KeyedMap<std::string, Slot> by_key_;
   std::unordered_map<Slot, const std::string*> by_slot_;  // Nodes of a map stay where they are.
 };
 

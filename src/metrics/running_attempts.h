@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "bide/job_id.h"
 #include "bide/lease.h"
 #include "metrics/metrics.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::metrics {
 
@@ -40,15 +40,11 @@ class RunningAttempts {
   static constexpr std::size_t kParts = 16;  // As many as four bits can say.
   struct Part {
     mutable std::mutex mutex;  // Guards everything below.
-    std::unordered_map<JobId, Attempt> attempts;
+    platform::KeyedMap<JobId, Attempt> attempts;
     std::size_t sweep_at = 256;
   };
 
-  // Ids that users make may differ in a few bits only: spread them.
-  Part& part_of(const JobId& id) {
-    const std::uint64_t hash = std::hash<JobId>()(id);
-    return parts_[((hash ^ hash >> 32) * 0x9e3779b97f4a7c15) >> 60];
-  }
+  Part& part_of(const JobId& id) { return parts_[platform::KeyedHash()(id) >> 60]; }
 
   const std::size_t most_of_shard_;
   std::array<Part, kParts> parts_;

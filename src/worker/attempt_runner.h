@@ -9,12 +9,12 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "bide/lease.h"
 #include "bide/middleware.h"
 #include "bide/worker.h"
+#include "platform/keyed_hash.h"
 #include "worker/attempt.h"
 #include "worker/setup.h"
 
@@ -46,7 +46,7 @@ class AttemptRunner {
   const std::function<void(const Finished&)> on_outcome_;
   const std::function<void(const Finished&)> on_dead_;
   const std::function<void(std::string_view)> on_problem_;
-  std::unordered_map<std::string, Handler> handlers_;  // Each inside all the middleware. Constant once made.
+  platform::KeyedMap<std::string, Handler> handlers_;  // Each inside all the middleware. Constant once made.
 
   std::mutex mutex_;  // Guards everything below.
   std::set<std::string> reported_kinds_;

@@ -15,6 +15,9 @@ SWITCHED_OFF = [
 # In sources only: a header may show how a test is written.
 COMMENTED_OUT = re.compile(r"^\s*//\s*(TEST|TEST_F|TEST_P|RC_GTEST_PROP)\(")
 
+# Whoever chooses the keys of a table with a public hash can make them share one place.
+PUBLIC_HASH = re.compile(r"\bstd::unordered_(map|set)<(bide::)?(JobId|std::string|std::string_view)\b")
+
 EMPTY_WORDS = {"util", "common", "base", "manager", "helper"}
 EMPTY_WORDS |= {word + "s" for word in EMPTY_WORDS} | {"utilities", "utility"}
 DECLARED = re.compile(r"^\s*(?:template\s*<.*>\s*)?(?:class|struct|namespace|enum class|enum)\s+(?:\[\[\w+\]\]\s*)?([\w:]+)")
@@ -53,6 +56,8 @@ def check_code(tree, path):
                 yield f"{where} {what}"
         if path.endswith(".cc") and COMMENTED_OUT.match(line):
             yield f"{where} a test that is commented out"
+        if path.startswith("src/") and "_test" not in path and PUBLIC_HASH.search(line):
+            yield f"{where} a table over keys that a caller chooses: platform::KeyedMap, platform::KeyedSet"
         declared = DECLARED.match(line)
         if declared:
             empty = EMPTY_WORDS.intersection(words_of_name(declared.group(1)))

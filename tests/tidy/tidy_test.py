@@ -136,6 +136,11 @@ class TidyTest(unittest.TestCase):
     def test_words_that_only_contain_an_empty_word_are_fine(self):
         self.assertEqual(self.findings({"src/core/ids.cc": "struct Database;\nstruct Commonwealth;\n"}), [])
 
+    def test_tables_that_a_caller_can_make_collide_are_found(self):
+        for line in ("std::unordered_map<JobId, int> a;", "std::unordered_set<std::string> b;"):
+            self.assert_found({"src/core/ids.cc": line + "\n"}, ("src/core/ids.cc:1", "KeyedMap"))
+        self.assertEqual(self.findings({"src/core/ids.cc": "std::unordered_map<int, std::string> c;\n"}), [])
+
     def test_tests_that_are_switched_off_are_found(self):
         for line in (in_halves("TEST(A, DIS", "ABLED_B) {}"), "// TEST(A, B) {}", "#if 0"):
             self.assert_found({"src/core/ids_test.cc": line + "\n"}, ("src/core/ids_test.cc:1", ""))

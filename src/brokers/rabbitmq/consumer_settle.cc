@@ -7,6 +7,7 @@
 #include "core/job_rules.h"
 #include "core/retry_decision.h"
 #include "platform/clock.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -194,7 +195,7 @@ void Consumer::State::expire_leases() {
 }
 
 // The worker has fallen silent, or has run into the time limit: the same as if it had said so itself.
-void Consumer::State::end_attempt(std::unordered_map<JobId, Held>::iterator found, Fault fault) {
+void Consumer::State::end_attempt(platform::KeyedMap<JobId, Held>::iterator found, Fault fault) {
   Parcel parcel = std::move(found->second.parcel);
   JobMessage& message = parcel.message;
   const JobId id = found->first;
@@ -262,7 +263,7 @@ std::int64_t Consumer::State::last_copy_of(const JobMessage& message) const {
   return has_copy ? known->second.copy : message.published;
 }
 
-void Consumer::State::release(std::unordered_map<JobId, Held>::iterator entry) {
+void Consumer::State::release(platform::KeyedMap<JobId, Held>::iterator entry) {
   Held gone = std::move(entry->second);
   held.erase(entry);
   gone.owner->out -= 1;

@@ -17,7 +17,6 @@
 #include <optional>
 #include <queue>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +29,7 @@
 #include "brokers/rabbitmq/letterbox.h"
 #include "brokers/rabbitmq/publications.h"
 #include "core/job_ids.h"
+#include "platform/keyed_hash.h"
 #include "platform/random.h"
 
 namespace bide::brokers::rabbitmq {
@@ -160,13 +160,13 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   std::map<ChannelNumber, std::shared_ptr<Source>> sources;
   std::uint64_t last_serial = 0;
 
-  std::unordered_map<JobId, Held> held;
+  platform::KeyedMap<JobId, Held> held;
   std::priority_queue<Deadline> deadlines;
   int last_chances = 0;
-  std::unordered_map<JobId, Settled> settled;
+  platform::KeyedMap<JobId, Settled> settled;
   std::deque<JobId> settled_order;
   std::size_t replacing = 0;                         // Parcels whose replacement is being published.
-  std::unordered_map<JobId, std::int64_t> replaced;  // The same by id: copies up to this one are about to be over.
+  platform::KeyedMap<JobId, std::int64_t> replaced;  // The same by id: copies up to this one are about to be over.
   std::vector<std::function<void(Status)>> answers;  // Once the acknowledgements are written.
 
   NoticeBoard board;
@@ -239,7 +239,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   Extended extend(const LeaseRef& lease);
   void watch_lease(const JobId& id, std::uint64_t token, Steady until);
   void expire_leases();
-  void end_attempt(std::unordered_map<JobId, Held>::iterator found, Fault fault);
+  void end_attempt(platform::KeyedMap<JobId, Held>::iterator found, Fault fault);
   void acknowledge(const Parcel& parcel);
   void reject(const Parcel& parcel);
   void replace(Parcel parcel, Publication publication);
@@ -254,7 +254,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   bool is_over(const JobId& id, std::int64_t published) const;
   std::int64_t stamp_of_copy(const JobMessage& message);
   std::int64_t last_copy_of(const JobMessage& message) const;
-  void release(std::unordered_map<JobId, Held>::iterator entry);
+  void release(platform::KeyedMap<JobId, Held>::iterator entry);
   Status lost_or_unknown(const LeaseRef& lease, const Outcome& outcome) const;
 
   // consumer_notices.cc

@@ -28,10 +28,10 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "bide/job.h"
 #include "bide/result.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -86,7 +86,7 @@ class NoticeBoard {
     std::int64_t named = 0;
   };
 
-  std::unordered_map<JobId, AboutJob> jobs_;
+  platform::KeyedMap<JobId, AboutJob> jobs_;
   std::map<std::string, AboutQueue> queues_;
 };
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "brokers/remote/poller.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::brokers::remote {
 
@@ -45,7 +45,7 @@ class HeldLeases {
   }
 
   std::mutex mutex_;  // Guards everything below.
-  std::unordered_map<JobId, Holder> held_;
+  platform::KeyedMap<JobId, Holder> held_;
 };
 
 }  // namespace bide::brokers::remote

@@ -10,12 +10,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "bide/broker.h"
 #include "brokers/remote/api_caller.h"
 #include "platform/clock.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::brokers::remote {
 
@@ -97,7 +97,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   bool alarm_set_ = false;
   int failures_ = 0;
   int most_leases_;  // Of one answer, by the size of those before.
-  std::unordered_map<JobId, Held> held_;
+  platform::KeyedMap<JobId, Held> held_;
 };
 
 }  // namespace bide::brokers::remote

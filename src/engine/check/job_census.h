@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "bide/job_id.h"
 #include "engine/check/record_check.h"
 #include "engine/check/store_report.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::engine::check {
 
@@ -57,7 +57,7 @@ class JobCensus {
   std::optional<std::string> apply_one(const RecordFacts& facts, const JobId& id, std::uint64_t address);
   std::optional<std::string> apply_accepted(const RecordFacts& facts, const JobId& id, std::uint64_t address);
 
-  std::unordered_map<JobId, Place> jobs_;
+  platform::KeyedMap<JobId, Place> jobs_;
   Counters counters_;
 };
 

@@ -1,9 +1,9 @@
 #include "engine/check/snapshot_check.h"
 
-#include <unordered_set>
 
 #include "engine/check/bytes.h"
 #include "engine/check/checksum.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::engine::check {
 
@@ -28,7 +28,7 @@ struct Loader {
   const std::uint32_t version;
   std::uint64_t queues = 0;
   std::uint64_t kinds = 0;
-  std::unordered_set<JobId> leased = {};
+  platform::KeyedSet<JobId> leased = {};
   std::uint64_t running = 0;
 
   Problem meta(std::string_view payload) {

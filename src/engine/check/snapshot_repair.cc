@@ -2,11 +2,11 @@
 
 #include <array>
 #include <numeric>
-#include <unordered_set>
 
 #include "engine/check/bytes.h"
 #include "engine/check/checksum.h"
 #include "engine/check/writing.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::engine::check {
 
@@ -46,7 +46,7 @@ void append_block(std::string& content, std::uint8_t type, std::string_view payl
 struct Rows {
   std::uint64_t count = 0;
   std::uint64_t live = 0;
-  std::unordered_set<JobId> running = {};
+  platform::KeyedSet<JobId> running = {};
 };
 
 // The rows that stay; nothing when they do not fit their fields.

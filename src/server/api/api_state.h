@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
+#include "platform/keyed_hash.h"
 #include "platform/random.h"
 #include "server/api/alarm.h"
 #include "server/api/api.h"
@@ -46,7 +46,7 @@ class CancelledJobs {
   static constexpr std::size_t kRemembered = 10'000;
 
   mutable std::mutex mutex_;  // Guards everything below.
-  std::unordered_set<JobId> ids_;
+  platform::KeyedSet<JobId> ids_;
   std::deque<JobId> oldest_;
 };
 

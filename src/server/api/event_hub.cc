@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <unordered_set>
 #include <utility>
 
 #include "platform/fatal.h"
+#include "platform/keyed_hash.h"
 #include "wire/info_json.h"
 #include "wire/json_writer.h"
 
@@ -152,7 +152,7 @@ void EventHub::counted(const std::vector<QueueInfo>& queues) {
     known = {++last_change_, std::move(json), removed};
     changes_.emplace(known.change, name);
   };
-  std::unordered_set<std::string_view> there;
+  platform::KeyedSet<std::string_view> there;
   for (const QueueInfo& queue : queues) {
     there.insert(queue.name);
     std::string json = queue_json(queue);

@@ -25,10 +25,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "bide/inspector.h"
+#include "platform/keyed_hash.h"
 #include "server/api/alarm.h"
 #include "server/http/response.h"
 
@@ -113,7 +113,7 @@ class EventHub : public std::enable_shared_from_this<EventHub> {
   std::size_t past_bytes_ = 0;
 
   std::uint64_t last_change_ = 1;  // 1 is none.
-  std::unordered_map<std::string, Counted> queues_;
+  platform::KeyedMap<std::string, Counted> queues_;
   std::map<std::uint64_t, std::string> changes_;  // Names in queues_, by their last change.
 };
 

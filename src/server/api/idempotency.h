@@ -14,10 +14,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "bide/job_id.h"
+#include "platform/keyed_hash.h"
 #include "wire/problem.h"
 
 namespace bide::server {
@@ -56,8 +55,8 @@ class IdempotencyBook {
 
  private:
   mutable std::mutex mutex_;  // Guards everything below.
-  std::unordered_set<JobId> under_way_;
-  std::unordered_map<JobId, std::string> digests_;
+  platform::KeyedSet<JobId> under_way_;
+  platform::KeyedMap<JobId, std::string> digests_;
   std::deque<JobId> oldest_;
 };
 

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "bide/broker.h"
+#include "platform/keyed_hash.h"
 #include "server/api/alarm.h"
 
 namespace bide::server {
@@ -69,7 +69,7 @@ class LeaseRegistry {
   const std::function<void()> poke_;
 
   mutable std::mutex mutex_;  // Guards everything below.
-  std::unordered_map<JobId, LeaseOut> out_;
+  platform::KeyedMap<JobId, LeaseOut> out_;
   Moment next_sweep_ = Moment::max();
 };
 

@@ -10,9 +10,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "bide/inspector.h"
+#include "platform/keyed_hash.h"
 #include "server/api/alarm.h"
 
 namespace bide::server {
@@ -55,7 +55,7 @@ class WatchDesk : public std::enable_shared_from_this<WatchDesk> {
     std::list<std::shared_ptr<Wait>> waits;  // Never empty.
   };
   std::uint64_t last_watch_ = 0;
-  std::unordered_map<JobId, Watched> watched_;
+  platform::KeyedMap<JobId, Watched> watched_;
   std::multimap<Moment, std::shared_ptr<Wait>> deadlines_;
   Moment armed_ = Moment::max();
 };

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "bide/job.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::server {
 
@@ -36,7 +36,7 @@ class FailureLimit {
   mutable std::mutex mutex_;  // Guards everything below.
   std::list<Caller> by_age_;  // Who failed last is first.
   // The names are those of the list.
-  std::unordered_map<std::string_view, std::list<Caller>::iterator> by_name_;
+  platform::KeyedMap<std::string_view, std::list<Caller>::iterator> by_name_;
 };
 
 }  // namespace bide::server

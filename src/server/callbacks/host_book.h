@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <deque>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "platform/keyed_hash.h"
 #include "server/callbacks/host_line.h"
 
 namespace bide::server {
@@ -52,7 +52,7 @@ class HostBook {
 
   const HostLimits limits_;
   const std::size_t most_;
-  std::unordered_map<std::string, Host> hosts_;
+  platform::KeyedMap<std::string, Host> hosts_;
 };
 
 }  // namespace bide::server

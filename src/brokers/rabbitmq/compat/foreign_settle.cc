@@ -6,6 +6,7 @@
 #include "brokers/rabbitmq/compat/foreign_state.h"
 #include "brokers/rabbitmq/publications.h"
 #include "core/retry_decision.h"
+#include "platform/keyed_hash.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -228,7 +229,7 @@ void ForeignConsumer::State::end_attempt(const JobId& id, std::uint64_t token, O
   });
 }
 
-void ForeignConsumer::State::release(std::unordered_map<JobId, Held>::iterator entry) {
+void ForeignConsumer::State::release(platform::KeyedMap<JobId, Held>::iterator entry) {
   entry->second.owner->out -= 1;
   held.erase(entry);
 }

@@ -15,7 +15,6 @@
 #include <queue>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,6 +25,7 @@
 #include "brokers/rabbitmq/letterbox.h"
 #include "brokers/rabbitmq/stamps.h"
 #include "core/job_ids.h"
+#include "platform/keyed_hash.h"
 #include "platform/random.h"
 
 namespace bide::brokers::rabbitmq::compat {
@@ -139,9 +139,9 @@ struct ForeignConsumer::State : std::enable_shared_from_this<ForeignConsumer::St
   std::vector<std::shared_ptr<Subscriber>> subscribers;
   std::map<ChannelNumber, std::shared_ptr<Source>> sources;
   std::uint64_t last_serial = 0;
-  std::unordered_map<JobId, Held> held;
+  platform::KeyedMap<JobId, Held> held;
   // What was settled a short while ago: tokens, and kinds of outcomes.
-  std::unordered_map<JobId, std::pair<std::uint64_t, std::size_t>> settled;
+  platform::KeyedMap<JobId, std::pair<std::uint64_t, std::size_t>> settled;
   std::deque<JobId> settled_order;
   std::size_t replacing = 0;  // Unreadable messages whose way to the dead is being confirmed.
 
@@ -193,7 +193,7 @@ struct ForeignConsumer::State : std::enable_shared_from_this<ForeignConsumer::St
   void watch(const JobId& id, const Held& entry);
   void expire_leases();
   void end_attempt(const JobId& id, std::uint64_t token, Outcome outcome);
-  void release(std::unordered_map<JobId, Held>::iterator entry);
+  void release(platform::KeyedMap<JobId, Held>::iterator entry);
   Status lost_or_settled(const Settlement& settlement) const;
 };
 
