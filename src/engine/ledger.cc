@@ -356,6 +356,7 @@ Result<std::vector<Delivery>> Ledger::grant() {
   std::vector<Delivery> deliveries;
   more_to_grant_ = false;
   if (elapsed_us_ / 1000 >= read_retry_ms_) read_retry_ms_ = 0;
+  take_from_made_queues();
   if (subscriptions_.empty() || read_retry_ms_ != 0) return deliveries;
   // In rounds, so that subscribers of one queue share it; whose turn it is to be first goes around.
   auto at = subscriptions_.upper_bound(grant_first_);
@@ -412,7 +413,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     if (from == nullptr) break;
     // Room for a grant, or for the death of a job that has expired.
     if (!make_room(kRoomForDeath, true)) break;
-    const Slot slot = state_.take_ready(from->queue);
+    const Slot slot = state_.take_ready(*from->queue);
     platform::require(slot != kNoSlot, "a queue counts ready jobs that it does not have");
     const Entry& entry = state_[slot];
     Lease& lease = leases.emplace_back();

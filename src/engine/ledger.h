@@ -179,9 +179,10 @@ class Ledger {
   Status keep_reserve();
 
   Status admit(const Job& job);
-  bool has_names_left(const Job& job, std::size_t wanted) const;
   void accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written);
-  bool has_taker(std::uint16_t queue) const;
+  // A subscription to a queue that does not exist waits for it: names that nobody uses are not kept.
+  void take_from(SubscribedQueue& share, std::uint16_t queue);
+  void take_from_made_queues();
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
   Result<JobInfo> describe(Slot slot);
@@ -199,7 +200,7 @@ class Ledger {
   // The jobs that tell of the end of a running job, as far as it asked for any.
   Result<std::vector<Job>> completions_of(Slot slot, const Outcome& outcome);
   // Of a job that is in no lease: it expired.
-  std::vector<Job> completions_of(const Job& job, std::uint32_t attempts, const Outcome& outcome) const;
+  std::vector<Job> completions_of(const Job& job, std::uint32_t attempts, const Outcome& outcome);
   // Made real in the batch of the outcome that they belong to. Those that are there already are passed over.
   void accept_effects(std::vector<Job> effects, const WrittenJobs& written, std::size_t first);
   void accept_effects(std::vector<Job> effects);
@@ -240,7 +241,7 @@ class Ledger {
   WarmJobs warm_;
   core::JobIdSource ids_;
   Subscriptions subscriptions_;
-  std::vector<std::uint32_t> takers_;  // Subscriptions, by queue.
+  platform::KeyedMap<std::string, std::set<std::uint32_t>> awaited_;  // Subscriptions to queues that do not exist, by name.
   std::uint32_t grant_first_ = 0;  // Whose turn it is to be served first.
 
   // Our time is elapsed time plus this: the wall clock as it was when we looked, and again after each step of it.

@@ -23,10 +23,10 @@ Result<std::vector<Job>> Ledger::completions_of(Slot slot, const Outcome& outcom
   return completions_of(loaded->job, static_cast<std::uint32_t>(state_[slot].attempts), outcome);
 }
 
-std::vector<Job> Ledger::completions_of(const Job& job, std::uint32_t attempts, const Outcome& outcome) const {
+std::vector<Job> Ledger::completions_of(const Job& job, std::uint32_t attempts, const Outcome& outcome) {
   std::vector<Job> jobs = core::completion_jobs(job, attempts, outcome);
   // Without a name for their queue or kind the outcome is still real.
-  std::erase_if(jobs, [&](const Job& made) { return !has_names_left(made, jobs.size()); });
+  std::erase_if(jobs, [&](const Job& made) { return !state_.has_names_left(made, jobs.size()); });
   return jobs;
 }
 

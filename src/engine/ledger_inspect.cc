@@ -16,6 +16,7 @@ using journal::RecordView;
 
 namespace {
 
+constexpr std::uint32_t kNoNumber = 0xffff'ffff;  // Of a name that does not exist.
 constexpr Slot kSlotsAPiece = 65'536;
 // Of records: read in one step, and for one page. A record is checked as a whole, so its body is read even to be left out.
 constexpr std::size_t kReadAPiece = 1 << 20;
@@ -126,6 +127,7 @@ std::vector<QueueInfo> Ledger::queues() const {
   std::vector<QueueInfo> infos;
   for (std::size_t i = 0; i < state_.queues().size(); ++i) {
     const auto number = static_cast<std::uint16_t>(i);
+    if (!state_.queues().names().exists(number)) continue;
     const Queue& queue = state_.queues()[number];
     QueueInfo info{.name = state_.queues().names()[number],
                    .paused = queue.paused,
@@ -185,8 +187,8 @@ struct Ledger::Listing {
   JobFilter filter;
   std::uint8_t states = 0;  // Bits by EntryState.
   bool newest_first = false;
-  std::optional<std::uint16_t> queue;
-  std::optional<std::uint16_t> kind;
+  std::optional<std::uint32_t> queue;
+  std::optional<std::uint32_t> kind;
   std::optional<Place> after;
   std::size_t limit = 0;
   Slot cursor = 0;
@@ -248,19 +250,6 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
     return s == JobState::kDone || s == JobState::kDead;
   });
   if (filter.states.empty()) listing->states = 0b1011'1110;
-  bool nothing = false;
-  if (!filter.queue.empty()) {
-    listing->queue = state_.queues().names().find(filter.queue);
-    nothing = nothing || !listing->queue;
-  }
-  if (!filter.kind.empty()) {
-    listing->kind = state_.kinds().find(filter.kind);
-    nothing = nothing || !listing->kind;
-  }
-  if (nothing) {
-    answer_after_commit<JobPage>(done, JobPage{});
-    return;
-  }
   listing->filter = std::move(filter);
   const auto run = [this, listing, done]() -> Result<bool> {
     return listing->found ? read_page(*listing, done) : search(*listing, done);
@@ -270,6 +259,14 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
 
 Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
   const Slot end = std::min<Slot>(state_.slots(), listing.cursor + kSlotsAPiece);
+  // Since the last piece a name may have gone and its number have been given to another.
+  const auto number_of = [](const Names& names, const std::string& name) -> std::optional<std::uint32_t> {
+    if (name.empty()) return std::nullopt;
+    return names.find(name).value_or(kNoNumber);
+  };
+  listing.queue = number_of(state_.queues().names(), listing.filter.queue);
+  listing.kind = number_of(state_.kinds(), listing.filter.kind);
+  if (listing.queue == kNoNumber || listing.kind == kNoNumber) listing.cursor = state_.slots();
   for (; listing.cursor < end; ++listing.cursor) {
     const Entry& entry = state_[listing.cursor];
     if (!is_job(entry.entry_state()) || !listing.matches(entry)) continue;
@@ -318,18 +315,19 @@ Result<bool> Ledger::read_page(Listing& listing, const Completion<JobPage>& done
 }
 
 void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
-  const auto number = state_.queues().names().find(queue);
-  if (!number) {
+  if (!state_.queues().names().find(queue)) {
     answer_after_commit<std::uint64_t>(
         done, Error{ErrorCode::kNotFound, "there is no queue " + core::quoted(queue)});
     return;
   }
-  auto run = [this, number = *number, done, cursor = Slot{0}, removed = std::uint64_t{0}]() mutable -> Result<bool> {
+  auto run = [this, queue, done, cursor = Slot{0}, removed = std::uint64_t{0}]() mutable -> Result<bool> {
+    // With its last job the queue goes, and its number may be given to another.
+    const auto is_here = [this, &queue](const Entry& entry) { return state_.queues().names().find(queue) == entry.queue; };
     const Slot end = std::min<Slot>(state_.slots(), cursor + kSlotsAPiece);
     for (; cursor < end; ++cursor) {
       const Entry& entry = state_[cursor];
       const EntryState state = entry.entry_state();
-      if (entry.queue != number || (state != EntryState::kScheduled && state != EntryState::kReady)) continue;
+      if ((state != EntryState::kScheduled && state != EntryState::kReady) || !is_here(entry)) continue;
       if (Status roomy = make_room(64, true); !roomy) {
         answer_after_commit<std::uint64_t>(done, roomy.error());
         return true;
@@ -459,6 +457,7 @@ AuditReport Ledger::audit() const {
   report.live = report.details["scheduled"] + report.details["ready"] + report.details["running"] + report.details["dead"];
   report.details["quarantined"] = state_.quarantined().size();
   report.problems = state_.audit();
+  for (std::string& problem : state_.audit_names()) report.problems.push_back(std::move(problem));
   report_damage(report.problems);
   return report;
 }

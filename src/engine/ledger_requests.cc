@@ -131,15 +131,8 @@ Status Ledger::admit(const Job& job) {
     return Error{ErrorCode::kOverloaded, "the store holds " + std::to_string(state_.jobs()) +
                                              " jobs, as many as it may: wait, or raise max_jobs"};
   }
-  if (!has_names_left(job, 1)) return too_many_names();
+  if (!state_.has_names_left(job, 1)) return too_many_names();
   return make_room(room_for(job), false);
-}
-
-bool Ledger::has_names_left(const Job& job, std::size_t wanted) const {
-  const Names& queues = state_.queues().names();
-  const Names& kinds = state_.kinds();
-  return (queues.size() + wanted <= kMaxNames || queues.find(job.queue)) &&
-         (kinds.size() + wanted <= kMaxNames || kinds.find(job.kind));
 }
 
 // Of a job that was admitted and has an id.
@@ -162,17 +155,23 @@ void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index, const journa
   const journal::RecordRef at = append(*journal_, job, record, written);
   const auto slot = state_.apply(brief(job, record), at, kNoSlot);
   require(slot.has_value(), "an accepted job must fit the state");
-  const auto queue = static_cast<std::uint16_t>(state_[*slot].queue);
-  const bool kept = record.due_ms <= now_ms() && has_taker(queue) && warm_.keep(*slot, batch, index);
+  if (state_.queues().has_made()) take_from_made_queues();
+  // Nobody takes from some queues for days; their jobs are not to keep those of others out of memory.
+  const bool has_taker = state_.queues()[static_cast<std::uint16_t>(state_[*slot].queue)].takers != 0;
+  const bool kept = record.due_ms <= now_ms() && has_taker && warm_.keep(*slot, batch, index);
   if (!kept) warm_.pass_over(batch, index);
 }
 
 void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink) {
   Subscriber subscriber;
   for (const QueueShare& share : options.queues) {
-    const Names& names = state_.queues().names();
-    if (names.full() && !names.find(share.name)) continue;  // It can have no jobs.
-    subscriber.queues.push_back({state_.intern_queue(share.name), std::max(1, share.weight), 0});
+    subscriber.queues.push_back({.name = share.name, .weight = std::max(1, share.weight)});
+    const auto queue = state_.queues().names().find(share.name);
+    if (queue) {
+      take_from(subscriber.queues.back(), *queue);
+    } else {
+      awaited_[share.name].insert(subscription);
+    }
   }
   subscriber.credit = options.credit;
   subscriber.handlers = options.handlers;
@@ -180,24 +179,43 @@ void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& optio
   subscriber.worker = options.worker;
   subscriber.outlives_process = options.outlives_process;
   subscriber.sink = std::move(sink);
-  for (const SubscribedQueue& queue : subscriber.queues) {
-    if (queue.queue >= takers_.size()) takers_.resize(queue.queue + 1u);
-    ++takers_[queue.queue];
-  }
   subscriptions_.emplace(subscription, std::move(subscriber));
 }
 
 void Ledger::unsubscribe(std::uint32_t subscription) {
   const auto found = subscriptions_.find(subscription);
   if (found == subscriptions_.end()) return;
-  for (const SubscribedQueue& queue : found->second.queues) --takers_[queue.queue];
+  for (const SubscribedQueue& share : found->second.queues) {
+    if (share.queue) {
+      state_.remove_taker(*share.queue);
+    } else if (const auto awaited = awaited_.find(share.name); awaited != awaited_.end()) {
+      awaited->second.erase(subscription);
+      if (awaited->second.empty()) awaited_.erase(awaited);
+    }
+  }
   // What the sink holds goes when the last call of it is over.
   after_commit_.push_back([sink = std::move(found->second.sink)](const Status&) {});
   subscriptions_.erase(found);
 }
 
-// Nobody takes from some queues for days; their jobs are not to keep those of others out of memory.
-bool Ledger::has_taker(std::uint16_t queue) const { return queue < takers_.size() && takers_[queue] != 0; }
+void Ledger::take_from(SubscribedQueue& share, std::uint16_t queue) {
+  share.queue = queue;
+  state_.add_taker(queue);
+}
+
+void Ledger::take_from_made_queues() {
+  for (const std::uint16_t made : state_.take_made_queues()) {
+    if (!state_.queues().names().exists(made)) continue;
+    const auto awaited = awaited_.find(state_.queues().names()[made]);
+    if (awaited == awaited_.end()) continue;
+    for (const std::uint32_t subscription : awaited->second) {
+      for (SubscribedQueue& share : subscriptions_.at(subscription).queues) {
+        if (!share.queue && share.name == awaited->first) take_from(share, made);
+      }
+    }
+    awaited_.erase(awaited);
+  }
+}
 
 void Ledger::set_credit(std::uint32_t subscription, int credit) {
   const auto found = subscriptions_.find(subscription);
@@ -240,7 +258,7 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   if (refused != nullptr) return *refused;
   std::size_t room = kRoomForChange;
   for (const Job& effect : settlement.effects) {
-    if (!has_names_left(effect, settlement.effects.size())) return too_many_names();
+    if (!state_.has_names_left(effect, settlement.effects.size())) return too_many_names();
     room += room_for(effect);
   }
   if (const auto* done = std::get_if<Done>(&settlement.outcome)) room += done->result.size() + done->content_type.size();
@@ -251,7 +269,7 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   if (!completions) return completions.error();
   // The last free names are not given away twice.
   const std::size_t made = settlement.effects.size() + completions->size();
-  std::erase_if(*completions, [&](const Job& told) { return !has_names_left(told, made); });
+  std::erase_if(*completions, [&](const Job& told) { return !state_.has_names_left(told, made); });
   for (const Job& told : *completions) room += room_for(told);
   if (Status roomy = make_room(room, true); !roomy) return roomy;
 
@@ -557,7 +575,7 @@ Status Ledger::pause(const std::string& queue, bool paused) {
   if (!core::is_name(queue)) {
     return Error{ErrorCode::kInvalidArgument, "queue " + core::quoted(queue) + " is not a valid name"};
   }
-  if (state_.queues().names().full() && !state_.queues().names().find(queue)) {
+  if (paused && state_.queues().names().full() && !state_.queues().names().find(queue)) {
     return Error{ErrorCode::kOverloaded, "there are too many different queues already"};
   }
   if (Status roomy = make_room(256, true); !roomy) return roomy;

@@ -1,4 +1,5 @@
-// Names: small numbers for the names of queues, kinds and workers, so that an entry can hold them.
+// Names: small numbers for the names of queues, kinds and workers, so that an entry can hold them. A name is there while
+// somebody holds it; then its number is given to another.
 
 #pragma once
 
@@ -8,7 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "platform/fatal.h"
 #include "platform/keyed_hash.h"
 
 namespace bide::engine {
@@ -17,18 +20,45 @@ class Names {
  public:
   static constexpr std::size_t kMost = 65'535;
 
-  // Nothing when there are too many different names already.
-  std::optional<std::uint16_t> intern(std::string_view name) {
+  // Nothing when there are too many different names already. It is held once more until it is released.
+  std::optional<std::uint16_t> hold(std::string_view name) {
     for (const std::uint16_t recent : recent_) {
-      if (recent < names_.size() && names_[recent] == name) return recent;
+      if (exists(recent) && names_[recent] == name) return hold(recent);
     }
     const auto found = numbers_.find(name);
-    if (found != numbers_.end()) return remember(found->second);
-    if (names_.size() >= kMost) return std::nullopt;
-    const auto number = static_cast<std::uint16_t>(names_.size());
-    names_.emplace_back(name);
-    numbers_.emplace(names_.back(), number);
-    return remember(number);
+    if (found != numbers_.end()) return remember(hold(found->second));
+    if (full()) return std::nullopt;
+    std::uint16_t number = static_cast<std::uint16_t>(names_.size());
+    if (free_.empty()) {
+      names_.emplace_back(name);
+      uses_.emplace_back();
+    } else {
+      number = free_.back();
+      free_.pop_back();
+      names_[number] = name;
+    }
+    numbers_.emplace(names_[number], number);
+    return remember(hold(number));
+  }
+  std::uint16_t hold(std::uint16_t number) {
+    ++uses_[number].all;
+    return number;
+  }
+  // True: nobody holds it any more, and its number is free.
+  bool release(std::uint16_t number) {
+    Uses& uses = uses_[number];
+    platform::require(uses.all > uses.done, "a name is released that nobody holds");
+    if (--uses.all != 0) return false;
+    numbers_.erase(names_[number]);
+    names_[number] = {};
+    free_.push_back(number);
+    return true;
+  }
+  // One that holds the name is a job that is done, from now on or until now.
+  void is_done(std::uint16_t number, bool done) {
+    Uses& uses = uses_[number];
+    platform::require(done ? uses.done < uses.all : uses.done > 0, "more done jobs hold a name than jobs");
+    uses.done = done ? uses.done + 1 : uses.done - 1;
   }
 
   std::optional<std::uint16_t> find(std::string_view name) const {
@@ -38,16 +68,29 @@ class Names {
   }
 
   const std::string& operator[](std::uint16_t number) const { return names_[number]; }
+  // Numbers are below this; not each of them has a name.
   std::size_t size() const { return names_.size(); }
-  bool full() const { return names_.size() >= kMost; }
+  bool exists(std::uint16_t number) const { return number < uses_.size() && uses_[number].all != 0; }
+  std::size_t existing() const { return numbers_.size(); }
+  bool full() const { return existing() >= kMost; }
+  std::uint64_t uses(std::uint16_t number) const { return uses_[number].all; }
+  // Nobody but done jobs holds it.
+  bool is_only_done(std::uint16_t number) const { return uses_[number].all == uses_[number].done; }
 
  private:
+  struct Uses {
+    std::uint64_t all = 0;
+    std::uint64_t done = 0;
+  };
+
   std::uint16_t remember(std::uint16_t number) {
     recent_[next_recent_++ % recent_.size()] = number;
     return number;
   }
 
   std::deque<std::string> names_;  // A deque: the views below stay valid.
+  std::vector<Uses> uses_;
+  std::vector<std::uint16_t> free_;
   platform::KeyedMap<std::string_view, std::uint16_t> numbers_;
   // Most jobs in a row have the same few names, and comparing is quicker than looking for one.
   std::array<std::uint16_t, 4> recent_{};

@@ -4,6 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/names.h"
@@ -18,6 +21,7 @@ struct Lane {
 
 struct Queue {
   bool paused = false;
+  std::uint32_t takers = 0;  // Subscriptions.
   std::vector<Lane> lanes;  // Highest priority first.
   std::array<std::uint64_t, 8> counts{};  // By EntryState.
   std::uint64_t taken = 0;                // Ready, but out of their lanes, about to be granted.
@@ -30,12 +34,18 @@ class Queues {
  public:
   explicit Queues(Slab& slab) : slab_(slab) {}
 
-  std::optional<std::uint16_t> intern(std::string_view name) {
-    const auto number = names_.intern(name);
+  // As Names does. A queue keeps its lanes when its number is given to another: what is left in them are zombies.
+  std::optional<std::uint16_t> hold(std::string_view name) {
+    const auto number = names_.hold(name);
     if (number && *number >= queues_.size()) queues_.resize(*number + 1u);
+    if (number && names_.uses(*number) == 1) made_.push_back(*number);
     return number;
   }
+  Names& names() { return names_; }
   const Names& names() const { return names_; }
+  // Numbers that were given to a queue since this was last asked; it may have gone since.
+  std::vector<std::uint16_t> take_made() { return std::exchange(made_, {}); }
+  bool has_made() const { return !made_.empty(); }
   std::size_t size() const { return queues_.size(); }
   Queue& operator[](std::uint16_t number) { return queues_[number]; }
   const Queue& operator[](std::uint16_t number) const { return queues_[number]; }
@@ -58,6 +68,7 @@ class Queues {
   Slab& slab_;
   Names names_;
   std::vector<Queue> queues_;
+  std::vector<std::uint16_t> made_;
 };
 
 template <class Dropped>

@@ -27,7 +27,7 @@ class QueuesTest : public testing::Test {
 
   Slab slab_;
   Queues queues_{slab_};
-  std::uint16_t queue_ = *queues_.intern("q");
+  std::uint16_t queue_ = *queues_.hold("q");
   std::vector<Slot> dropped_;
 };
 

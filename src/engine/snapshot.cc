@@ -52,14 +52,19 @@ void encode_meta(Encoder& out, const State& state, Address at) {
   }
   out.u64(state.last_token());
   out.i64(state.last_time_ms());
-  out.count(state.queues().size());
-  for (std::size_t i = 0; i < state.queues().size(); ++i) {
-    const auto number = static_cast<std::uint16_t>(i);
+  const auto for_each = [](const Names& names, auto&& write) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto number = static_cast<std::uint16_t>(i);
+      if (names.exists(number)) write(number);
+    }
+  };
+  out.count(state.queues().names().existing());
+  for_each(state.queues().names(), [&](std::uint16_t number) {
     out.string(state.queues().names()[number]);
     out.u8(state.queues()[number].paused ? 1 : 0);
-  }
-  out.count(state.kinds().size());
-  for (std::size_t i = 0; i < state.kinds().size(); ++i) out.string(state.kinds()[static_cast<std::uint16_t>(i)]);
+  });
+  out.count(state.kinds().existing());
+  for_each(state.kinds(), [&](std::uint16_t number) { out.string(state.kinds()[number]); });
   out.count(state.leases().size());
   for (const Running& running : state.leases().places()) {
     if (running.slot == kNoSlot) continue;
@@ -77,6 +82,9 @@ void encode_meta(Encoder& out, const State& state, Address at) {
 struct Meta {
   Address at = 0;
   std::vector<std::pair<JobId, Running>> leases;
+  // Held until the rows are there: some may be of no job.
+  std::vector<std::uint16_t> queues;
+  std::vector<std::uint16_t> kinds;
 };
 
 bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
@@ -93,15 +101,20 @@ bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
     journal::QueueRecord queue;
     queue.name = in.string();
     queue.paused = in.u8() != 0;
-    if (in.ok() && !state.apply(queue)) return false;
+    if (!in.ok() || state.queues().names().full()) return false;
+    meta.queues.push_back(state.hold_queue(queue.name));
+    if (!state.apply(queue)) return false;
   }
-  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) state.intern_kind(in.string());
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    if (state.kinds().full()) return false;
+    meta.kinds.push_back(state.hold_kind(in.string()));
+  }
   for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
     const JobId id = in.id();
     Running running;
     running.token = in.u64();
     running.started_ms = in.i64();
-    running.worker = state.intern_worker(in.string());
+    running.worker = state.hold_worker(in.string());
     const std::uint8_t flags = in.u8();
     if (flags & ~(kOutlivesProcess | kCancelAsked | (version > 1 ? kDelivered : 0))) return false;
     running.outlives_process = (flags & kOutlivesProcess) != 0;
@@ -117,7 +130,7 @@ bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
   return in.done();
 }
 
-void encode_row(Encoder& out, const Entry& entry, std::string_view unique_key) {
+void encode_row(Encoder& out, const Entry& entry, std::uint16_t queue, std::uint16_t kind, std::string_view unique_key) {
   out.id(entry.id);
   // Whether a scheduled job is ready, or cannot be read, is found out anew when it is loaded.
   const EntryState state = entry.entry_state();
@@ -127,8 +140,8 @@ void encode_row(Encoder& out, const Entry& entry, std::string_view unique_key) {
                                    (entry.has_unique_key ? kHasUniqueKey : 0) | (unique_key.empty() ? 0 : kHoldsKey)));
   out.u8(static_cast<std::uint8_t>(entry.priority));
   out.count(entry.due_ms);
-  out.count(entry.queue);
-  out.count(entry.kind);
+  out.count(queue);
+  out.count(kind);
   out.count(entry.attempts);
   out.count(entry.body_address);
   out.count(entry.body_bytes);
@@ -176,7 +189,13 @@ std::string snapshot_path(const std::string& directory, Address at) {
 }
 
 SnapshotWriter::SnapshotWriter(platform::Disk& disk, std::string directory, State& state, Address at)
-    : disk_(disk), directory_(std::move(directory)), state_(state), at_(at), end_(state.slots()) {
+    : disk_(disk),
+      directory_(std::move(directory)),
+      state_(state),
+      at_(at),
+      end_(state.slots()),
+      queues_(numbers_in_file(state.queues().names())),
+      kinds_(numbers_in_file(state.kinds())) {
   begin();
   state_.begin_epoch([this](Slot slot) { save_row(slot); });
 }
@@ -202,9 +221,19 @@ void SnapshotWriter::begin() {
   head_ += meta;
 }
 
+std::vector<std::uint16_t> SnapshotWriter::numbers_in_file(const Names& names) {
+  std::vector<std::uint16_t> numbers(names.size());
+  std::uint16_t next = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (names.exists(static_cast<std::uint16_t>(i))) numbers[i] = next++;
+  }
+  return numbers;
+}
+
 void SnapshotWriter::save_row(Slot slot) {
   Encoder out(block_);
-  encode_row(out, state_[slot], state_.unique_keys().key_of(slot));
+  const Entry& entry = state_[slot];
+  encode_row(out, entry, queues_[entry.queue], kinds_[entry.kind], state_.unique_keys().key_of(slot));
   ++rows_;
 }
 
@@ -350,6 +379,8 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
     }
     state.restore_running(id, running);
   }
+  for (const std::uint16_t queue : meta.queues) state.release_queue(queue);
+  for (const std::uint16_t kind : meta.kinds) state.release_kind(kind);
   return meta.at;
 }
 

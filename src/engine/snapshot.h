@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bide/result.h"
 #include "engine/state.h"
@@ -30,6 +31,8 @@ class SnapshotWriter {
   journal::Address at() const { return at_; }
 
  private:
+  // The numbers that names have in the file: there they have no gaps.
+  static std::vector<std::uint16_t> numbers_in_file(const Names& names);
   void save_row(Slot slot);
   void begin();
   Status flush_block(std::uint8_t type);
@@ -39,6 +42,9 @@ class SnapshotWriter {
   State& state_;
   const journal::Address at_;
   const Slot end_;  // Slots from here on are new.
+  // By number at the beginning: an entry that would change is saved first, so no row has a number given since.
+  const std::vector<std::uint16_t> queues_;
+  const std::vector<std::uint16_t> kinds_;
   std::unique_ptr<platform::File> file_;
   std::uint64_t offset_ = 0;
   std::string head_;   // Header and first block, as they were at the beginning.

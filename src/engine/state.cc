@@ -20,22 +20,8 @@ Error misfit(const char* record, const JobId& id, const char* why) {
 }  // namespace
 
 State::State(std::uint64_t done_limit) : ids_(slab_), wheel_(slab_), queues_(slab_), done_limit_(done_limit) {
-  (void)workers_.intern("");
+  (void)workers_.hold("");
 }
-
-std::uint16_t State::intern_queue(std::string_view name) {
-  const auto number = queues_.intern(name);
-  require(number.has_value(), "too many queues");
-  return *number;
-}
-
-std::uint16_t State::intern_kind(std::string_view name) {
-  const auto number = kinds_.intern(name);
-  require(number.has_value(), "too many kinds");
-  return *number;
-}
-
-std::uint16_t State::intern_worker(std::string_view name) { return workers_.intern(name).value_or(0); }
 
 Entry& State::touch(Slot slot) {
   Entry& entry = slab_[slot];
@@ -57,6 +43,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     end_lease(slot);
     Entry& entry = touch(slot);
     count(entry, -1);
+    release_names(entry);
     live_.subtract(entry.body());
     set_details(entry, {});
   } else {
@@ -77,8 +64,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
   entry.set_due(record.due_ms);
   entry.due_is_wall = record.due_is_wall;
   entry.has_expiry = record.has_expiry;
-  entry.queue = intern_queue(record.queue);
-  entry.kind = intern_kind(record.kind);
+  hold_names(entry, record.queue, record.kind);
   entry.priority = static_cast<std::int8_t>(record.priority);
   entry.attempts = record.attempts & 0x7fffu;
   entry.set_body(at);
@@ -95,7 +81,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
 
 Status State::apply(const journal::Granted& record, const std::vector<Slot>& slots) {
   last_time_ms_ = std::max(last_time_ms_, record.at_ms);
-  const std::uint16_t worker = intern_worker(record.worker);
+  const std::uint16_t worker = hold_worker(record.worker);
   for (std::size_t i = 0; i < record.grants.size(); ++i) {
     const journal::Grant& grant = record.grants[i];
     const Slot slot = slots.empty() ? ids_.find(grant.id) : slots[i];
@@ -114,10 +100,11 @@ Status State::apply(const journal::Granted& record, const std::vector<Slot>& slo
                                      .slot = slot,
                                      .started_ms = record.at_ms,
                                      .lease_ms = record.lease_ms,
-                                     .worker = worker,
+                                     .worker = workers_.hold(worker),
                                      .outlives_process = record.outlives_process});
     last_token_ = std::max(last_token_, grant.token);
   }
+  workers_.release(worker);
   return {};
 }
 
@@ -168,6 +155,7 @@ Status State::apply(const journal::DoneRecord& record, RecordRef at, Slot slot) 
   set_details(entry, at);
   entry.set_due(record.at_ms);
   set_state(slot, EntryState::kDone);
+  names_of_done(entry, true);
   ++counters_.done;
   ++done_count_;
   if (started_) {
@@ -194,7 +182,15 @@ Status State::apply(const journal::Removed& record) {
 }
 
 Status State::apply(const journal::QueueRecord& record) {
-  queues_[intern_queue(record.name)].paused = record.paused;
+  const auto known = queues_.names().find(record.name);
+  const bool was_paused = known && queues_[*known].paused;
+  if (was_paused == record.paused) return {};
+  if (record.paused) {
+    queues_[hold_queue(record.name)].paused = true;
+  } else {
+    queues_[*known].paused = false;
+    release_queue(*known);
+  }
   return {};
 }
 

@@ -118,9 +118,23 @@ class State {
   const LiveBytes& live_bytes() const { return live_; }
   std::uint64_t last_token() const { return last_token_; }
   std::int64_t last_time_ms() const { return last_time_ms_; }
-  std::uint16_t intern_queue(std::string_view name);
-  std::uint16_t intern_kind(std::string_view name);
-  std::uint16_t intern_worker(std::string_view name);
+
+  // Names (state_names.cc). A queue is there while it has a job or a subscription, or is paused; a kind while it has a job.
+  // Held until released; the caller knows that there is room, but in recovery.
+  std::uint16_t hold_queue(std::string_view name);
+  std::uint16_t hold_kind(std::string_view name);
+  std::uint16_t hold_worker(std::string_view name);  // 0, which has no name, when there are too many.
+  void release_queue(std::uint16_t number);
+  void release_kind(std::uint16_t number);
+  // Whether `wanted` more queues and kinds can be made, or the job's own are there. Results of queues and kinds that have
+  // nothing but done jobs are forgotten for it.
+  bool has_names_left(const Job& job, std::size_t wanted);
+  void add_taker(std::uint16_t queue);
+  void remove_taker(std::uint16_t queue);
+  std::vector<std::uint16_t> take_made_queues() { return queues_.take_made(); }
+  // One line for each name that is held more or less often than it should be.
+  std::vector<std::string> audit_names() const;
+
   // Every job in exactly one place, and the counters add up. One line for each thing that is wrong.
   std::vector<std::string> audit() const;
 
@@ -153,6 +167,10 @@ class State {
   void no_longer_taken(Entry& entry);
   void set_body(Entry& entry, journal::RecordRef at);
   void set_details(Entry& entry, journal::RecordRef at);
+  void hold_names(Entry& entry, std::string_view queue, std::string_view kind);
+  void release_names(const Entry& entry);
+  void names_of_done(const Entry& entry, bool done);
+  bool free_names(bool queues, std::size_t most);
   void place_all(std::int64_t now_ms);
 
   Slab slab_;
@@ -172,6 +190,7 @@ class State {
   const std::uint64_t done_limit_;
   std::uint64_t done_count_ = 0;
   std::uint64_t zombies_ = 0;
+  Slot names_cursor_ = 0;  // Where free_names() goes on.
   std::uint64_t last_token_ = 0;
   std::int64_t last_time_ms_ = 0;
   std::int64_t wall_ms_ = 0;

@@ -90,6 +90,7 @@ void State::sweep_zombies() {
 
 void State::end_lease(Slot slot) {
   Entry& entry = touch(slot);
+  workers_.release(leases_[entry.next].worker);
   leases_.remove(entry.next);
   entry.next = kNoSlot;
 }
@@ -109,8 +110,12 @@ void State::forget(Slot slot) {
   if (slab_[slot].entry_state() == EntryState::kRunning) end_lease(slot);
   quarantined_.erase(slot);
   Entry& entry = touch(slot);
-  if (entry.entry_state() == EntryState::kDone) --done_count_;
+  if (entry.entry_state() == EntryState::kDone) {
+    --done_count_;
+    names_of_done(entry, false);
+  }
   count(entry, -1);
+  release_names(entry);
   ids_.erase(entry.id);
   keys_.release(slot);
   live_.subtract(entry.body());
@@ -198,7 +203,9 @@ void State::forget_done(std::int64_t before_ms) {
     done_.pop_front(slab_);
     Entry& entry = touch(slot);
     --done_count_;
+    names_of_done(entry, false);
     count(entry, -1);
+    release_names(entry);
     ids_.erase(entry.id);
     live_.subtract(entry.details());
     slab_.release(slot);
@@ -323,7 +330,12 @@ Slot State::restore(const Entry& entry, std::string_view unique_key) {
   slab_[slot].epoch = epoch_;
   ids_.insert(slot);
   if (!unique_key.empty()) keys_.hold(unique_key, slot);
-  if (entry.entry_state() == EntryState::kDone) ++done_count_;
+  queues_.names().hold(static_cast<std::uint16_t>(entry.queue));
+  kinds_.hold(static_cast<std::uint16_t>(entry.kind));
+  if (entry.entry_state() == EntryState::kDone) {
+    ++done_count_;
+    names_of_done(entry, true);
+  }
   count(entry, +1);
   return slot;
 }

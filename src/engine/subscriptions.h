@@ -15,9 +15,12 @@
 namespace bide::engine {
 
 struct SubscribedQueue {
-  std::uint16_t queue = 0;
+  std::string name = {};
+  std::optional<std::uint16_t> queue = {};  // Nothing: it does not exist yet.
   int weight = 1;
   int score = 0;
+
+  bool can_give(const Queues& all) const { return queue && !all[*queue].paused && all[*queue].has_waiting(); }
 };
 
 struct Subscriber {
@@ -47,8 +50,7 @@ struct Subscriber {
     SubscribedQueue* best = nullptr;
     int total = 0;
     for (SubscribedQueue& candidate : queues) {
-      const Queue& queue = all[candidate.queue];
-      if (queue.paused || !queue.has_waiting()) continue;
+      if (!candidate.can_give(all)) continue;
       candidate.score += candidate.weight;
       total += candidate.weight;
       if (best == nullptr || candidate.score > best->score) best = &candidate;
@@ -58,8 +60,7 @@ struct Subscriber {
   }
 
   bool has_work(const Queues& all) const {
-    return std::any_of(queues.begin(), queues.end(),
-                       [&](const auto& q) { return !all[q.queue].paused && all[q.queue].has_waiting(); });
+    return std::any_of(queues.begin(), queues.end(), [&](const auto& share) { return share.can_give(all); });
   }
 
   bool takes(std::uint16_t queue) const {

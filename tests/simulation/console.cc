@@ -9,8 +9,6 @@ namespace bide::simulation {
 
 namespace {
 
-constexpr const char* kQueues[] = {"a", "b", "c", "d"};
-
 std::string code_of(const Status& status) {
   return status ? "success" : std::string(to_string(status.error().code)) + " (" + status.error().message + ")";
 }
@@ -92,7 +90,7 @@ void Simulation::request_replay() {
 }
 
 void Simulation::request_pause() {
-  const std::string queue = kQueues[below(std::size(kQueues))];
+  const std::string queue = any_queue();
   const bool paused = !now_.is_paused(queue) && chance(0.6);
   const std::uint64_t fired = disk_.faults_fired();
   const Status status = ledger_->pause(queue, paused);
@@ -107,7 +105,7 @@ void Simulation::request_pause() {
 }
 
 void Simulation::request_purge() {
-  Task task{.is_purge = true, .queue = kQueues[below(std::size(kQueues))]};
+  Task task{.is_purge = true, .queue = any_queue()};
   task.purged = std::make_shared<std::optional<std::uint64_t>>();
   ledger_->purge(task.queue, [answer = task.purged](Result<std::uint64_t> result) {
     if (result) *answer = *result;
@@ -156,7 +154,7 @@ void Simulation::request_subscribe() {
   SubscribeOptions options{.queues = {}, .credit = static_cast<int>(1 + below(12))};
   Subscribed subscribed;
   for (const char* queue : kQueues) {
-    if (!chance(0.6)) continue;
+    if (!chance(is_rare(queue) ? 0.3 : 0.6)) continue;
     options.queues.push_back({queue, static_cast<int>(1 + below(3))});
     subscribed.queues.emplace_back(queue);
   }

@@ -12,7 +12,6 @@ using engine::kNoSlot;
 
 namespace {
 
-constexpr const char* kQueues[] = {"a", "b", "c", "d"};
 constexpr const char* kKinds[] = {"send", "resize", "bill"};
 constexpr std::size_t kRemembered = 40;
 
@@ -47,12 +46,18 @@ RetryPolicy Simulation::make_policy() {
   return policy;
 }
 
+std::string Simulation::any_queue() {
+  const char* queue = kQueues[below(std::size(kQueues))];
+  return is_rare(queue) && chance(0.7) ? "a" : queue;
+}
+
 Simulation::NewJob Simulation::make_job(bool is_effect) {
   NewJob made;
   made.tag = ++last_tag_;
   Job& job = made.job;
   job.kind = kKinds[below(std::size(kKinds))];
-  job.queue = kQueues[below(std::size(kQueues))];
+  if (chance(0.05)) job.kind += std::to_string(below(10));
+  job.queue = any_queue();
   job.headers = {{"tag", std::to_string(made.tag)}};
   if (chance(0.1)) job.headers.emplace_back("more", std::string(below(200), 'h'));
   const std::uint64_t size = full_ && chance(0.5) ? 95 : below(100);

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/ledger.h"
@@ -130,6 +131,10 @@ class Simulation {
   void request_purge();
   void request_list();
   void request_look();
+  // Rare ones are often without a job: then they do not exist, and their numbers are given to others.
+  static constexpr const char* kQueues[] = {"a", "b", "c", "d", "rare1", "rare2", "rare3", "rare4"};
+  static bool is_rare(std::string_view queue) { return queue.size() > 1; }
+  std::string any_queue();
   void request_subscribe();
   void request_unsubscribe();
   void request_credit();
