@@ -17,6 +17,7 @@ class Context:
         os.makedirs(self.kept)
         self.record = Record(os.path.join(self.folder, "history.jsonl"))
         self.skipped = None  # Why the scenario could not be run.
+        self.notes = []      # Figures, printed with the verdict.
         self._ends = []
 
     @property
@@ -40,6 +41,9 @@ class Context:
         for function in reversed(self._ends):
             function()
         self.record.close()
+
+    def note(self, text):
+        self.notes.append(text)
 
     def check(self, name, ok, text):
         self.record.add("check", name=name, ok=bool(ok), text=text)

@@ -353,9 +353,25 @@ TEST_F(Connection, OfAClientThatDoesNotReadIsGivenUp) {
   EXPECT_LT(client.receive_rest().size(), 50'000'000u);
 }
 
+TEST_F(Connection, BeyondTheLimitTakesThePlaceOfOneWhoseClientIsSlow) {
+  HttpOptions options;
+  options.service.limits.connections = 2;
+  options.service.limits.stalled_after = 0ms;
+  start(std::move(options));
+  RawClient known(port_);
+  EXPECT_EQ(known.ask(get("/hello")).status, 200);
+  RawClient slow(port_);
+  slow.send("GET /hello HTTP/1.1\r\nHost: local");
+  while (server_->counts().accepted < 2) expect_alive();
+  RawClient next(port_);
+  EXPECT_EQ(next.ask(get("/hello")).status, 200);
+  EXPECT_EQ(known.ask(get("/hello")).status, 200) << "somebody who has asked something before goes after strangers";
+}
+
 TEST_F(Connection, BeyondTheLimitIsTurnedAway) {
   HttpOptions options;
   options.service.limits.connections = 2;
+  options.service.limits.stalled_after = 1h;
   start(std::move(options));
   RawClient first(port_);
   RawClient second(port_);

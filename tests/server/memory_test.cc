@@ -97,16 +97,16 @@ TEST_F(Memory, OfThoseWhoAreKnownIsNotTakenByStrangers) {
 TEST_F(Memory, OfAnswersIsNotThatOfRequests) {
   start_small(1h);
   std::vector<std::unique_ptr<RawClient>> clients;
-  clients.push_back(ask_and_wait(31'000'000));
-  wait_until_held(31'000'000);
+  clients.push_back(ask_and_wait(27'000'000));
+  wait_until_held(27'000'000);
   // There is no room for a second one, and nobody to be given up.
-  EXPECT_EQ(RawClient(port_).ask(get("/hello?bytes=31000000")).status, 503);
+  EXPECT_EQ(RawClient(port_).ask(get("/hello?bytes=27000000")).status, 503);
   // But for requests there is, whose answers are small.
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(RawClient(port_).ask(post("/echo", std::string(4'000, 'a'))).status, 200);
     EXPECT_EQ(RawClient(port_).ask(post("/small", std::string(1'000, 'a'))).status, 200);
   }
-  EXPECT_EQ(clients[0]->receive().body.size(), 31'000'000u) << "whoever reads at last has it all";
+  EXPECT_EQ(clients[0]->receive().body.size(), 27'000'000u) << "whoever reads at last has it all";
 }
 
 TEST_F(Memory, OfClientsThatDoNotReadIsGivenToThoseWhoDo) {
@@ -130,6 +130,36 @@ TEST_F(Memory, OfARequestThatDoesNotGoOnIsGivenToOthers) {
   EXPECT_TRUE(RawClient(port_).ask(post("/echo", body)).body == body);
   EXPECT_EQ(stalled.receive().status, 503);
   expect_innocents_served();
+}
+
+TEST_F(Memory, OfLargeTransfersIsGivenToSmallRequestsAlsoOfTheSameCaller) {
+  start_small(1h);
+  const auto unfinished = [](std::size_t bytes) {
+    return "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(bytes + 1) + "\r\n\r\n" +
+           std::string(bytes, 'a');
+  };
+  RawClient large(port_);
+  large.send(unfinished(20'000'000));
+  std::vector<std::unique_ptr<RawClient>> small;
+  for (int i = 0; i < 100; ++i) {
+    small.push_back(std::make_unique<RawClient>(port_));
+    small.back()->send(unfinished(200'000));
+  }
+  expect_innocents_served();
+  EXPECT_EQ(large.receive().status, 503);
+}
+
+TEST_F(Memory, OfEarlyRequestsIsCounted) {
+  start_small(1h);
+  RawClient client(port_);
+  std::string many = post("/open", "first");
+  for (int i = 0; i < 100; ++i) many += post("/open", std::string(200, 'a'));
+  client.send(many);
+  const Held first = wait_for_reply();
+  wait_until_held(20'000);
+  client.slam();
+  EXPECT_EQ(wait_for_served(1), std::vector<int>{kClientGone});
+  while (server_->counts().held_bytes > 0) expect_alive();
 }
 
 TEST_F(Memory, OfARequestIsHeldUntilItIsAnsweredAlsoWhenItsClientIsGone) {

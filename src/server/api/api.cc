@@ -62,6 +62,7 @@ void ApiState::stop() {
   subscriber.reset();
   leases->stop();
   if (watches) watches->stop();
+  if (reads) reads->stop();
   events->stop();
 }
 

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <future>
 #include <memory>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,9 +30,9 @@ TEST(BoundedReads, NoMoreThanAFewAreUnderWayAtATime) {
   SlowInspector inspector;
   const auto finds = std::make_shared<BoundedReads>(inspector);
   std::size_t found = 0;
-  for (int i = 0; i < 100; ++i) finds->find({}, [&](const Result<JobInfo>& info) { found += info ? 1 : 0; });
+  for (int i = 0; i < 100; ++i) finds->find({.name = "one"}, {}, [&](const Result<JobInfo>& info) { found += info ? 1 : 0; });
   while (!inspector.asked.empty()) {
-    EXPECT_LE(inspector.asked.size(), std::size_t{BoundedReads::kAtOnce});
+    EXPECT_LE(inspector.asked.size(), std::size_t{BoundedReads::kAtOnceOfOne});
     const Completion<JobInfo> first = std::move(inspector.asked.front());
     inspector.asked.erase(inspector.asked.begin());
     first(JobInfo{});
@@ -37,12 +40,73 @@ TEST(BoundedReads, NoMoreThanAFewAreUnderWayAtATime) {
   EXPECT_EQ(found, 100u);
 }
 
+TEST(BoundedReads, OneWhoAsksForMuchDoesNotKeepOthersWaiting) {
+  SlowInspector inspector;
+  const auto finds = std::make_shared<BoundedReads>(inspector);
+  std::vector<std::string> found;
+  const auto ask = [&](const std::string& caller) {
+    finds->find({.name = caller}, {}, [&found, caller](const Result<JobInfo>&) { found.push_back(caller); });
+  };
+  for (int i = 0; i < 100; ++i) ask("greedy");
+  ask("a");
+  ask("z");
+  ASSERT_EQ(inspector.asked.size(), 4u) << "there is a place beside those of one who waits with more";
+  ask("a");
+  for (int i = 0; i < 5; ++i) {
+    const Completion<JobInfo> first = std::move(inspector.asked.front());
+    inspector.asked.erase(inspector.asked.begin());
+    first(JobInfo{});
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"greedy", "greedy", "a", "z", "a"}));
+}
+
+TEST(BoundedReads, OfOneCallerThoseWhoseLastReadWasSmallComeFirst) {
+  SlowInspector inspector;
+  const auto finds = std::make_shared<BoundedReads>(inspector);
+  std::vector<std::uint64_t> found;
+  const auto ask = [&](std::uint64_t connection) {
+    finds->find({.name = "one", .connection = connection}, {}, [&found, connection](const Result<JobInfo>&) { found.push_back(connection); });
+  };
+  const auto answer = [&] {
+    const Completion<JobInfo> first = std::move(inspector.asked.front());
+    inspector.asked.erase(inspector.asked.begin());
+    first(JobInfo{});
+  };
+  ask(1);
+  answer();
+  for (std::uint64_t connection = 100; connection < 200; ++connection) ask(connection);
+  ask(1);
+  for (int i = 0; i < 3; ++i) answer();
+  EXPECT_EQ(found, (std::vector<std::uint64_t>{1, 100, 101, 1})) << "after those that were under way";
+  while (!inspector.asked.empty()) answer();
+  EXPECT_EQ(found.size(), 102u);
+}
+
+TEST(BoundedReads, LargeAnswersAreMadeOnAThreadOfTheirOwn) {
+  SlowInspector inspector;
+  const auto finds = std::make_shared<BoundedReads>(inspector);
+  std::promise<std::thread::id> large;
+  std::thread::id small;
+  finds->find({.name = "one"}, {}, [&](const Result<JobInfo>& info) {
+    EXPECT_EQ(info->job.body.size(), 1'000'000u);
+    large.set_value(std::this_thread::get_id());
+  });
+  finds->find({.name = "one"}, {}, [&](const Result<JobInfo>&) { small = std::this_thread::get_id(); });
+  JobInfo info;
+  info.job.body = std::string(1'000'000, 'a');
+  inspector.asked[0](info);
+  inspector.asked[1](JobInfo{});
+  EXPECT_NE(large.get_future().get(), std::this_thread::get_id());
+  EXPECT_EQ(small, std::this_thread::get_id());
+  finds->stop();
+}
+
 TEST(BoundedReads, ManyThatAreAnsweredAtOnceDoNotUseUpTheStack) {
   SlowInspector inspector;
   const auto finds = std::make_shared<BoundedReads>(inspector);
   std::size_t found = 0;
   const auto count = [&](const Result<JobInfo>&) { ++found; };
-  for (int i = 0; i < 200'000; ++i) finds->find({}, count);
+  for (int i = 0; i < 200'000; ++i) finds->find({.name = "one"}, {}, count);
   inspector.answers_at_once = true;
   for (const Completion<JobInfo>& each : std::exchange(inspector.asked, {})) each(JobInfo{});
   EXPECT_EQ(found, 200'000u);

@@ -30,8 +30,7 @@ struct Enqueuing {
   std::unique_ptr<IdempotencyBook::Turn> turn = {};
   std::vector<std::string> digests = {};  // Of each item, with a key.
   std::vector<JobEvent> events = {};      // Of what was sent, when somebody listens.
-  std::size_t to_compare = 0;             // Jobs that were there already, and whose requests are being looked up.
-  std::mutex mutex = {};                  // Guards results and to_compare while they are.
+  std::vector<std::size_t> to_compare = {};  // Jobs that were there already, and whose requests are to be looked up.
   bool replayed = false;
 };
 using Shared = std::shared_ptr<Enqueuing>;
@@ -91,32 +90,30 @@ void compare(Enqueuing& call, std::size_t item, const std::optional<std::string>
   call.replayed = true;
 }
 
+// One after the other: a request with thousands of jobs takes one place among those that wait.
+void compare_next(const Shared& call) {
+  if (call->to_compare.empty()) return answer(*call);
+  const std::size_t item = call->to_compare.back();
+  call->to_compare.pop_back();
+  call->state->reads->find(call->request.caller, call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
+    // Of a job that is done the headers are not kept: then the key alone has to do.
+    const std::string_view digest = info ? wire::header_of(info->job, wire::kRequestHeader) : std::string_view();
+    compare(*call, item, digest.empty() ? std::nullopt : std::optional<std::string>(digest));
+    compare_next(call);
+  });
+}
+
 void compare_existing(const Shared& call) {
-  std::vector<std::size_t> unknown;
   for (const std::size_t item : call->sent) {
     const BatchResult& result = call->results[item];
     if (result.problem || !result.enqueued.existed) continue;
     if (const auto digest = call->state->idempotency.recall(result.enqueued.id)) {
       compare(*call, item, digest);
     } else {
-      unknown.push_back(item);
+      call->to_compare.push_back(item);
     }
   }
-  if (unknown.empty()) return answer(*call);
-  call->to_compare = unknown.size();
-  for (const std::size_t item : unknown) {
-    call->state->reads->find(call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
-      bool last = false;
-      {
-        std::lock_guard lock(call->mutex);
-        // Of a job that is done the headers are not kept: then the key alone has to do.
-        const std::string_view digest = info ? wire::header_of(info->job, wire::kRequestHeader) : std::string_view();
-        compare(*call, item, digest.empty() ? std::nullopt : std::optional<std::string>(digest));
-        last = --call->to_compare == 0;
-      }
-      if (last) answer(*call);
-    });
-  }
+  compare_next(call);
 }
 
 void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> results) {

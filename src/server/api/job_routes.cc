@@ -53,7 +53,6 @@ void list(const State& state, Request request, Reply reply, std::optional<JobSta
     page.next = sealed_cursor(page.next, filter);
     return wire::job_page_json(page);
   });
-  if (!request.caller.is_restricted()) return state->reads->list(wanted.filter, std::move(cursor), wanted.limit, done);
   inspector_for(state, request.caller)->list(wanted.filter, std::move(cursor), wanted.limit, done);
 }
 
@@ -62,18 +61,19 @@ template <class Finish>
 void wait_for(const State& state, const Identity& caller, const JobId& id, Milliseconds wait, const SharedReply& reply,
               Finish finish) {
   if (wait.count() == 0) {
-    const Completion<JobInfo> found = [finish](const Result<JobInfo>& info) { finish(info); };
-    return caller.is_restricted() ? inspector_for(state, caller)->find(id, found) : state->reads->find(id, found);
+    return inspector_for(state, caller)->find(id, [finish](const Result<JobInfo>& info) { finish(info); });
   }
   if (caller.is_restricted()) {
-    return inspector_for(state, caller)->find(id, [state, id, wait, reply, finish](const Result<JobInfo>& info) {
+    return inspector_for(state, caller)->find(id, [state, caller, id, wait, reply, finish](const Result<JobInfo>& info) {
       if (!info) return finish(info);
-      wait_for(state, {}, id, wait, reply, finish);
+      Identity seen = caller;  // The job is one of its own.
+      seen.queues.clear();
+      wait_for(state, seen, id, wait, reply, finish);
     });
   }
-  const auto waiting = state->watches->make_wait([state, id, finish](const std::optional<Result<JobInfo>>& info) {
+  const auto waiting = state->watches->make_wait([state, caller, id, finish](const std::optional<Result<JobInfo>>& info) {
     if (info) return finish(*info);
-    state->reads->find(id, [finish](const Result<JobInfo>& found) { finish(found); });
+    inspector_for(state, caller)->find(id, [finish](const Result<JobInfo>& found) { finish(found); });
   });
   reply->on_gone([desk = std::weak_ptr<WatchDesk>(state->watches), gone = std::weak_ptr<WatchDesk::Wait>(waiting)] {
     const auto self = desk.lock();

@@ -1,6 +1,6 @@
 #include "server/api/queue_limits.h"
 
-#include <mutex>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,10 +21,11 @@ std::string names_of(const Identity& caller) {
   return names;
 }
 
-// A job never changes its queue, so it is enough to look before each call.
-class RestrictedInspector : public Inspector, public std::enable_shared_from_this<RestrictedInspector> {
+// What a caller sees of the broker: its own queues, if it is restricted to some, in its turn with others. A job never changes
+// its queue, so it is enough to look before each call.
+class CallersInspector : public Inspector, public std::enable_shared_from_this<CallersInspector> {
  public:
-  RestrictedInspector(State state, Identity caller)
+  CallersInspector(State state, Identity caller)
       : state_(std::move(state)), inner_(*state_->inspector), caller_(std::move(caller)) {}
 
   void queues(Completion<std::vector<QueueInfo>> done) override {
@@ -34,7 +35,8 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
     });
   }
   void find(JobId id, Completion<JobInfo> done) override {
-    state_->reads->find(id, [self = shared_from_this(), id, done = std::move(done)](Result<JobInfo> info) {
+    if (!caller_.is_restricted()) return state_->reads->find(caller_, id, std::move(done));
+    state_->reads->find(caller_, id, [self = shared_from_this(), id, done = std::move(done)](Result<JobInfo> info) {
       if (info && !self->caller_.may_use(info->job.queue)) return done(no_such_job(id));
       done(std::move(info));
     });
@@ -43,9 +45,9 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
     if (filter.queue.empty() && caller_.queues.size() > 1) {
       return done(Error{ErrorCode::kInvalidArgument, "say which queue: this token is restricted to " + names_of(caller_)});
     }
-    if (filter.queue.empty()) filter.queue = caller_.queues.front();
+    if (filter.queue.empty() && caller_.is_restricted()) filter.queue = caller_.queues.front();
     if (!caller_.may_use(filter.queue)) return done(JobPage{});
-    state_->reads->list(std::move(filter), std::move(cursor), limit, std::move(done));
+    state_->reads->list(caller_, std::move(filter), std::move(cursor), limit, std::move(done));
   }
   void explain(JobId id, Completion<Explanation> done) override {
     after_find<Explanation>(id, std::move(done), [this, id](Completion<Explanation> then) {
@@ -53,9 +55,11 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
     });
   }
   void audit(Completion<AuditReport> done) override {
+    if (!caller_.is_restricted()) return inner_.audit(std::move(done));
     done(Error{ErrorCode::kPermissionDenied, "this token is restricted to queues, and this is about all"});
   }
-  GiveUp watch(JobId, Completion<JobInfo> done) override {
+  GiveUp watch(JobId id, Completion<JobInfo> done) override {
+    if (!caller_.is_restricted()) return inner_.watch(id, std::move(done));
     done(Error{ErrorCode::kUnsupported, "looked for before it is watched"});
     return [] {};
   }
@@ -91,6 +95,7 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
 
   template <class T, class Act>
   void after_find(JobId id, Completion<T> done, Act act) {
+    if (!caller_.is_restricted()) return act(std::move(done));
     find(id, [self = shared_from_this(), done = std::move(done), act](const Result<JobInfo>& info) {
       if (!info) return done(info.error());
       act(done);
@@ -100,41 +105,47 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
   // Acts on those that the caller can see, and puts the answers together.
   template <class Act>
   void with_visible(std::vector<JobId> ids, Statuses done, Act act) {
-    struct Looking {
-      std::mutex mutex;
-      std::vector<Status> statuses;
-      std::size_t left = 0;
-    };
-    if (ids.empty()) return done(std::vector<Status>());
-    const auto looking = std::make_shared<Looking>();
-    looking->statuses.resize(ids.size());
-    looking->left = ids.size();
-    const auto finish = [self = shared_from_this(), looking, ids, done = std::move(done), act] {
+    if (!caller_.is_restricted()) return act(std::move(ids), std::move(done));
+    look_at(ids, [self = shared_from_this(), ids, done = std::move(done), act](const std::shared_ptr<std::vector<Status>>& seen) {
       std::vector<JobId> visible;
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (looking->statuses[i]) visible.push_back(ids[i]);
+        if ((*seen)[i]) visible.push_back(ids[i]);
       }
-      if (visible.empty()) return done(looking->statuses);
-      act(std::move(visible), [self, looking, done](const Result<std::vector<Status>>& answers) {
+      if (visible.empty()) return done(*seen);
+      act(std::move(visible), [self, seen, done](const Result<std::vector<Status>>& answers) {
         if (!answers) return done(answers.error());
         std::size_t next = 0;
-        for (Status& status : looking->statuses) {
+        for (Status& status : *seen) {
           if (status && next < answers->size()) status = (*answers)[next++];
         }
-        done(looking->statuses);
+        done(*seen);
       });
-    };
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      find(ids[i], [looking, i, finish](const Result<JobInfo>& info) {
-        bool last = false;
-        {
-          std::lock_guard lock(looking->mutex);
-          if (!info) looking->statuses[i] = info.error();
-          last = --looking->left == 0;
-        }
-        if (last) finish();
-      });
-    }
+    });
+  }
+
+ public:
+  // Whether each can be seen. One after the other: a request with thousands of ids takes one place among those that wait.
+  using Seen = std::function<void(const std::shared_ptr<std::vector<Status>>&)>;
+  void look_at(std::vector<JobId> ids, Seen then) {
+    const auto looking = std::make_shared<Looking>(Looking{.ids = std::move(ids), .then = std::move(then)});
+    looking->statuses->resize(looking->ids.size());
+    look_at_next(looking);
+  }
+
+ private:
+  struct Looking {
+    const std::vector<JobId> ids;
+    const Seen then;
+    std::shared_ptr<std::vector<Status>> statuses = std::make_shared<std::vector<Status>>();
+    std::size_t next = 0;
+  };
+  void look_at_next(const std::shared_ptr<Looking>& looking) {
+    if (looking->next == looking->ids.size()) return looking->then(looking->statuses);
+    find(looking->ids[looking->next], [self = shared_from_this(), looking](const Result<JobInfo>& info) {
+      if (!info) (*looking->statuses)[looking->next] = info.error();
+      ++looking->next;
+      self->look_at_next(looking);
+    });
   }
 
   const State state_;
@@ -145,8 +156,7 @@ class RestrictedInspector : public Inspector, public std::enable_shared_from_thi
 }  // namespace
 
 std::shared_ptr<Inspector> inspector_for(const State& state, const Identity& caller) {
-  if (!caller.is_restricted()) return {std::shared_ptr<void>(), state->inspector};
-  return std::make_shared<RestrictedInspector>(state, caller);
+  return std::make_shared<CallersInspector>(state, caller);
 }
 
 std::optional<wire::Problem> find_queue_problem(const Identity& caller, std::string_view queue) {
@@ -163,37 +173,23 @@ std::optional<wire::Problem> find_queue_problem(const Identity& caller, const Jo
 
 void find_visible(const State& state, const Identity& caller, const std::vector<LeaseRef>& leases,
                   std::function<void(std::vector<bool>)> then) {
-  struct Looking {
-    std::mutex mutex;
-    std::vector<bool> visible;
-    std::size_t left = 1;
-  };
-  const auto looking = std::make_shared<Looking>();
-  looking->visible.resize(leases.size());
-  const auto seen = [looking, then = std::move(then)](std::size_t index, bool visible, std::size_t done) {
-    {
-      std::lock_guard lock(looking->mutex);
-      if (index < looking->visible.size()) looking->visible[index] = visible;
-      looking->left -= done;
-      if (looking->left != 0) return;
-    }
-    then(looking->visible);
-  };
+  std::vector<bool> visible(leases.size());
+  std::vector<JobId> unknown;  // Given out by an earlier process.
+  std::vector<std::size_t> places;
   for (std::size_t i = 0; i < leases.size(); ++i) {
     if (const auto facts = state->leases->out().facts(leases[i])) {
-      seen(i, caller.may_use(facts->queue), 0);
-    } else if (state->inspector != nullptr) {
-      // Given out by an earlier process.
-      {
-        std::lock_guard lock(looking->mutex);
-        ++looking->left;
-      }
-      inspector_for(state, caller)->find(leases[i].id, [seen, i](const Result<JobInfo>& info) {
-        seen(i, info.has_value(), 1);
-      });
+      visible[i] = caller.may_use(facts->queue);
+    } else {
+      unknown.push_back(leases[i].id);
+      places.push_back(i);
     }
   }
-  seen(leases.size(), false, 1);
+  if (unknown.empty() || state->inspector == nullptr) return then(std::move(visible));
+  std::make_shared<CallersInspector>(state, caller)->look_at(
+      std::move(unknown), [visible, places, then = std::move(then)](const std::shared_ptr<std::vector<Status>>& seen) mutable {
+        for (std::size_t i = 0; i < places.size(); ++i) visible[places[i]] = (*seen)[i].has_value();
+        then(std::move(visible));
+      });
 }
 
 }  // namespace bide::server

@@ -14,15 +14,16 @@ namespace {
 using wire::SettleItem;
 
 struct Settling {
-  Settling(State given, Reply answer) : state(std::move(given)), reply(std::move(answer)) {}
+  Settling(State given, Identity asking, Reply answer)
+      : state(std::move(given)), caller(std::move(asking)), reply(std::move(answer)) {}
 
   State state;
+  Identity caller;
   Reply reply;
   wire::SettleRequest request = {};
   std::vector<LeaseOut> known = {};
   std::vector<std::size_t> sent = {};  // Which items the broker was given.
-  std::mutex mutex = {};               // Guards the items while jobs are being looked up.
-  std::size_t looked_up = 0;
+  std::vector<std::size_t> to_look_up = {};
 };
 using Shared = std::shared_ptr<Settling>;
 
@@ -139,30 +140,25 @@ void decide(ApiState& state, SettleItem& item, const RetryPolicy& retry, const A
   if (auto* decided = std::get_if<RetryAt>(&item.settlement.outcome)) decided->body = std::move(body);
 }
 
-// Leases that were given out by an earlier process: what their jobs say about retries is asked of the broker.
-void look_up(const Shared& call, const std::vector<std::size_t>& items) {
-  call->looked_up = items.size();
-  for (const std::size_t index : items) {
-    const JobId id = call->request.items[index].settlement.lease.id;
-    call->state->reads->find(id, [call, index](const Result<JobInfo>& info) {
-      bool last = false;
-      {
-        std::lock_guard lock(call->mutex);
-        SettleItem& item = call->request.items[index];
-        if (!info) {
-          item.problem = call->state->problem_of(info.error());
-        } else {
-          decide(*call->state, item, info->job.retry, info->counts);
-        }
-        last = --call->looked_up == 0;
-      }
-      if (last) send(call);
-    });
-  }
+// Leases that were given out by an earlier process: what their jobs say about retries is asked of the broker, one after the
+// other.
+void look_up(const Shared& call) {
+  if (call->to_look_up.empty()) return send(call);
+  const std::size_t index = call->to_look_up.back();
+  call->to_look_up.pop_back();
+  const JobId id = call->request.items[index].settlement.lease.id;
+  call->state->reads->find(call->caller, id, [call, index](const Result<JobInfo>& info) {
+    SettleItem& item = call->request.items[index];
+    if (!info) {
+      item.problem = call->state->problem_of(info.error());
+    } else {
+      decide(*call->state, item, info->job.retry, info->counts);
+    }
+    look_up(call);
+  });
 }
 
 void settle_all(const State& state, const Shared& call) {
-  std::vector<std::size_t> unknown;
   for (std::size_t i = 0; i < call->request.items.size(); ++i) {
     SettleItem& item = call->request.items[i];
     if (!item.problem && state->options.find_callback_problem) {
@@ -174,19 +170,18 @@ void settle_all(const State& state, const Shared& call) {
     if (const auto facts = state->leases->out().facts(item.settlement.lease)) {
       decide(*state, item, facts->retry, facts->counts);
     } else if (state->inspector != nullptr) {
-      unknown.push_back(i);
+      call->to_look_up.push_back(i);
     } else {
       item.problem = wire::make_problem(
           "unsupported", "this broker does not tell the job's retry policy; use the outcome retry with after");
     }
   }
-  if (unknown.empty()) return send(call);
-  look_up(call, unknown);
+  look_up(call);
 }
 
 void settle(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
-  const auto call = std::make_shared<Settling>(state, std::move(reply));
+  const auto call = std::make_shared<Settling>(state, request.caller, std::move(reply));
   if (auto problem =
           wire::read_settle_request(request.body, state->now(), call->request, state->options.callback_queue)) {
     return refuse(call->reply, *problem);

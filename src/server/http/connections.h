@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "server/http/limits.h"
 #include "server/http/memory_budget.h"
 
 namespace bide::server {
@@ -26,15 +27,19 @@ class Connections {
   std::vector<std::shared_ptr<Session>> all() const;
   // Those whose deadline is over.
   std::vector<std::shared_ptr<Session>> overdue(std::chrono::steady_clock::time_point now) const;
-  // Gives up those that hold some of the share and have not gone on since `before`, the longest first. False: none was,
-  // because together they have less than so many bytes.
-  bool give_up_stalled(Share share, std::uint64_t bytes, std::chrono::steady_clock::time_point before) const;
+  // Ends connections that hold memory while they wait for their client, in the order of memory_budget.h, until `missing`
+  // bytes of the share are expected back. False: none was ended, because that many cannot be had.
+  bool make_room(const MemoryClaim& claim, std::uint64_t missing, std::uint64_t fair_part, const HttpLimits& limits) const;
+  // As many are open as may be: ends some whose clients are slow to do their part, those of strangers first, then those of
+  // the caller that has the most. False: there is none.
+  bool make_place(const HttpLimits& limits);
   // False: some are still open.
   bool wait_for_none(std::chrono::milliseconds patience) const;
 
  private:
   mutable std::mutex mutex_;  // Guards everything below.
   mutable std::condition_variable none_;
+  std::size_t places_ = 0;  // Of connections that were ended and are not closed yet, less those that others took.
   std::unordered_set<Session*> open_;  // None of them is destroyed while it is in here.
 };
 

@@ -61,7 +61,7 @@ TEST(Exchange, DoesNotTellThoseWhoHaveAnswered) {
 }
 
 struct CountedBench {
-  std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>(1'600'000);  // Answers have 800 000 of it.
+  std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>(1'600'000);  // Answers have 800 000 of it, large ones 700 000.
   MemoryCharge body{budget, Share::kRequests};
   std::shared_ptr<Exchange> exchange;
 
@@ -95,24 +95,24 @@ TEST(Exchange, CountsAnAnswerForWhoeverHasIt) {
 TEST(Exchange, ReservesAnAnswerBeforeItIsMade) {
   CountedBench bench;
   Reply reply(bench.exchange);
-  EXPECT_FALSE(reply.reserve(800'001));
-  EXPECT_TRUE(reply.reserve(800'000));
+  EXPECT_FALSE(reply.reserve(700'001));
+  EXPECT_TRUE(reply.reserve(700'000));
   MemoryCharge other(bench.budget, Share::kAnswers);
-  EXPECT_FALSE(other.set(10'000));
+  EXPECT_FALSE(other.set(300'000));
   reply.send({.body = std::string(300'000, 'a')});
-  EXPECT_TRUE(other.set(500'000)) << "what was not needed is free again";
+  EXPECT_TRUE(other.set(400'000)) << "what was not needed is free again";
   EXPECT_EQ(bench.exchange->take_answer()->response.status, 200);
 }
 
 TEST(Exchange, SaysSoWhenThereIsNoRoomForTheAnswer) {
   CountedBench bench;
   MemoryCharge others(bench.budget, Share::kAnswers);
-  ASSERT_TRUE(others.set(790'000));
-  bench.exchange->send({.body = std::string(50'000, 'a')});
+  ASSERT_TRUE(others.set(700'000));
+  bench.exchange->send({.body = std::string(110'000, 'a')});
   EXPECT_EQ(bench.exchange->take_answer()->response.status, 504) << "it may have been carried out";
-  EXPECT_EQ(bench.budget->held(), 790'000u);
+  EXPECT_EQ(bench.budget->held(), 700'000u);
   const auto reads = std::make_shared<Exchange>([] {}, 10, MemoryCharge(), MemoryCharge(bench.budget, Share::kAnswers), false);
-  reads->send({.body = std::string(50'000, 'a')});
+  reads->send({.body = std::string(110'000, 'a')});
   EXPECT_EQ(reads->take_answer()->response.status, 503);
 }
 
@@ -129,10 +129,10 @@ TEST(Exchange, CountsWhatIsWaitingOfAStream) {
   }
   EXPECT_EQ(bench.budget->held(), 10'000u);
   MemoryCharge others(bench.budget, Share::kAnswers);
-  ASSERT_TRUE(others.set(780'000));
-  EXPECT_FALSE(stream->write(std::string(50'000, 'a')));
+  ASSERT_TRUE(others.set(690'000));
+  EXPECT_FALSE(stream->write(std::string(110'000, 'a')));
   EXPECT_TRUE(bench.exchange->take_part().overflowed);
-  EXPECT_EQ(bench.budget->held(), 780'000u);
+  EXPECT_EQ(bench.budget->held(), 690'000u);
 }
 
 TEST(Exchange, CarriesAStreamInParts) {

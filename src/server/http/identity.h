@@ -23,6 +23,7 @@ struct Identity {
   std::vector<std::string> queues = {};  // Only these; empty: all.
 
   std::optional<LeaseRef> lease = {};  // May act on this one only.
+  std::uint64_t connection = 0;        // Through which they ask; one caller can have many.
 
   bool is_known() const { return scopes != 0; }
   bool is_restricted() const { return !queues.empty(); }

@@ -57,8 +57,8 @@ class Service {
         on_served(std::move(options.on_served)),
         on_problem(std::move(options.on_problem)),
         memory(std::make_shared<MemoryBudget>(limits.held_bytes)) {
-    memory->set_make_room([this](Share share, std::uint64_t bytes) {
-      return connections.give_up_stalled(share, bytes, std::chrono::steady_clock::now() - limits.stalled_after);
+    memory->set_make_room([this](const MemoryClaim& claim, std::uint64_t missing, std::uint64_t fair_part) {
+      return connections.make_room(claim, missing, fair_part, limits);
     });
   }
   // Replies that are still out keep the budget.
@@ -76,6 +76,7 @@ class Service {
   const std::shared_ptr<MemoryBudget> memory;
 
   Connections connections;
+  std::atomic<std::uint64_t> last_connection = 0;  // They are numbered.
   std::atomic<bool> draining = false;
   std::atomic<std::uint64_t> requests = 0;
   std::atomic<std::uint64_t> refused = 0;  // Requests that could not be read, and connections that were not let in.

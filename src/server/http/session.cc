@@ -4,6 +4,7 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -23,7 +24,7 @@ using boost::system::error_code;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kScratchBytes = 64 * 1024;
-// Bytes of later requests that are taken in while one is answered.
+// Bytes of later requests that are taken in while one is answered, besides those that came with it.
 constexpr std::size_t kMostAhead = 32 * 1024;
 // A body that nobody wants is read up to here, so that the connection can go on.
 constexpr std::uint64_t kMostDropped = 64 * 1024;
@@ -44,10 +45,12 @@ char* scratch() {
 
 Session::Session(Socket socket, std::unique_ptr<Channel> channel, std::string peer, std::shared_ptr<Service> service)
     : service_(std::move(service)),
+      number_(++service_->last_connection),
       peer_(std::move(peer)),
       socket_(std::move(socket)),
       channel_(std::move(channel)),
-      deadline_(kNever) {}
+      deadline_(kNever),
+      turn_(Clock::now().time_since_epoch().count()) {}
 
 Session::~Session() { service_->connections.remove(*this); }
 
@@ -92,51 +95,72 @@ void Session::drop_stuck() {
   close();
 }
 
-void Session::note_progress(const MemoryCharge& charge) {
+bool Session::Waiting::is_lagging(Clock::time_point now, const HttpLimits& limits) const {
+  if (now - last >= limits.stalled_after) return true;
+  const auto age = std::chrono::duration_cast<milliseconds>(now - began);
+  const auto due = static_cast<std::uint64_t>(std::max<std::int64_t>(0, age.count())) * limits.prompt_rate / 1000;
+  return age >= limits.stalled_after && transferred < due;
+}
+
+void Session::note_progress(const MemoryCharge& charge, Clock::time_point began, std::uint64_t transferred) {
   if (charge.bytes() == 0) return;
-  stalled_since_ = Clock::now().time_since_epoch().count();
-  stalled_share_ = charge.share();
-  stalled_bytes_ = charge.bytes();
+  const std::lock_guard lock(waiting_mutex_);
+  waiting_.last = Clock::now();
+  waiting_.began = began;
+  waiting_.transferred = transferred;
+  waiting_.share = charge.share();
+  waiting_.charge = &charge;
+  waiting_.bytes = charge.bytes();
 }
 
-// Nothing of it waits for the client: whatever was seen of a stall before is over.
-void Session::no_stall() {
-  stalled_bytes_ = 0;
-  stalled_since_ = Clock::now().time_since_epoch().count();
+void Session::end_wait() {
+  if (waiting_.bytes == 0) return;
+  const std::lock_guard lock(waiting_mutex_);
+  waiting_.bytes = 0;
+  waiting_.charge = nullptr;
 }
 
-Session::Stall Session::stall() const {
-  return {.bytes = stalled_bytes_, .share = stalled_share_, .since = Clock::time_point(Clock::duration(stalled_since_.load()))};
+Session::Waiting Session::waiting() const {
+  const std::lock_guard lock(waiting_mutex_);
+  Waiting seen = waiting_;
+  seen.turn = Clock::time_point(Clock::duration(turn_.load()));
+  return seen;
 }
 
-void Session::end_stalled(const Stall& seen) {
-  const bool has_gone_on = stalled_bytes_ > 0 || stall().since != seen.since;
-  if (state_ == State::kClosed) return;
-  if (has_gone_on) {
-    // What was taken from it was that of its progress: it can be given up again.
-    if (stalled_bytes_ == 0 && current_) {
-      note_progress(state_ == State::kReading && reader_ ? reader_->charge() : current_->charge);
-    }
-    return;
-  }
+void Session::begin_turn() { turn_ = Clock::now().time_since_epoch().count(); }
+void Session::end_turn() { turn_ = kNever; }
+
+void Session::refuse_for_others(std::string_view detail) {
   if (state_ != State::kReading) return drop_stuck();
-  if (!current_) return;
-  refuse({.status = 503,
-          .code = "unavailable",
-          .detail = "the request did not go on, and its memory was needed for others",
-          .retry_after = milliseconds(1'000)});
+  refuse({.status = 503, .code = "unavailable", .detail = std::string(detail), .retry_after = milliseconds(1'000)});
   pump();
 }
 
-std::uint64_t Session::give_up_stalled(const Stall& stall) {
-  const std::uint64_t bytes = stalled_bytes_.exchange(0);
-  if (bytes == 0) return 0;
-  service_->memory->expect_back(stall.share, bytes);
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this(), stall, bytes] {
-    self->end_stalled(stall);
-    self->service_->memory->expect_no_more(stall.share, bytes);
+std::uint64_t Session::end_for_memory(const Waiting& seen) {
+  if (ending_.exchange(true)) return 0;
+  service_->memory->expect_back(seen.share, seen.bytes);
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this(), seen] {
+    // Another transfer than the one that was seen: what it held is free, or will be soon.
+    const bool is_same = self->waiting_.charge == seen.charge && self->waiting_.began == seen.began;
+    self->ending_ = false;
+    if (is_same && self->state_ != State::kClosed) {
+      self->refuse_for_others("the request was too slow or too large, and its memory was needed for others");
+    }
+    self->service_->memory->expect_no_more(seen.share, seen.bytes);
   });
-  return bytes;
+  return seen.bytes;
+}
+
+bool Session::end_for_room(const Waiting& seen) {
+  if (ending_.exchange(true)) return false;
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this(), seen] {
+    self->ending_ = false;
+    const bool is_same = self->turn_ == seen.turn.time_since_epoch().count();
+    if (!is_same || self->state_ == State::kClosed) return;
+    if (!self->reader_ && !self->current_) return self->close();
+    self->refuse_for_others("the request was slow, and the connection was needed for others");
+  });
+  return true;
 }
 
 void Session::set_deadline(milliseconds from_now) { deadline_ = (Clock::now() + from_now).time_since_epoch().count(); }
@@ -228,7 +252,7 @@ bool Session::advance(std::string_view bytes) {
   }
   if (!bytes.empty()) {
     set_transfer_deadline(current_->body_since, reader_->body_received());
-    note_progress(reader_->charge());
+    note_progress(reader_->charge(), current_->body_since, reader_->body_received());
   }
   return false;
 }
@@ -250,6 +274,7 @@ bool Session::receive() {
       if (!reader_) {
         reader_ = std::make_unique<RequestReader>(service_->limits);
         set_deadline(service_->limits.head_timeout);
+        begin_turn();
       }
       advance({scratch(), got.bytes});
       return true;
@@ -297,8 +322,10 @@ void Session::on_head() {
                    .detail = "the body has " + std::to_string(announced) + " bytes, " + std::to_string(most) +
                              " are allowed"});
   }
+  request.caller.connection = number_;
+  know_caller(request.caller);
   const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kRequests;
-  reader_->accept_body(most, !request.field("content-encoding").empty(), MemoryCharge(service_->memory, share));
+  reader_->accept_body(most, !request.field("content-encoding").empty(), MemoryCharge(service_->memory, share, account_));
   set_transfer_deadline(current_->body_since, 0);
   if (reader_->wants_continue()) {
     out_.begin_continue();
@@ -307,19 +334,32 @@ void Session::on_head() {
   }
 }
 
+// Strangers are told apart by their address.
+void Session::know_caller(const Identity& caller) {
+  const bool is_known = !caller.name.empty();
+  const std::string name = is_known ? "caller " + caller.name : "address " + peer_;
+  if (account_ && account_->name == name) return;
+  account_ = service_->memory->caller(name);
+  const std::lock_guard lock(waiting_mutex_);
+  waiting_.caller = account_;
+  waiting_.is_known = is_known;
+}
+
 void Session::dispatch() {
   current_->whole_at = Clock::now();
-  no_stall();
+  end_wait();
+  end_turn();
   MemoryCharge body = reader_->charge().split();
   Request request = reader_->take();
   if (!reader_->is_busy()) reader_.reset();
   if (current_->early) return answer(std::move(*current_->early));
+  if (!charge_ahead()) return;
   const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kAnswers;
   current_->exchange = std::make_shared<Exchange>(
       [self = shared_from_this()] {
         boost::asio::post(self->socket_.get_executor(), [self] { self->pump(); });
       },
-      service_->limits.stream_bytes, std::move(body), MemoryCharge(service_->memory, share),
+      service_->limits.stream_bytes, std::move(body), MemoryCharge(service_->memory, share, account_),
       request.method != Method::kGet && request.method != Method::kHead);
   state_ = State::kAnswering;
   no_deadline();
@@ -361,6 +401,7 @@ void Session::look_ahead() {
     case Transfer::State::kDone:
       if (!reader_) reader_ = std::make_unique<RequestReader>(service_->limits);
       reader_->keep({scratch(), got.bytes});
+      charge_ahead();
       return;
     case Transfer::State::kWantsRead:
     case Transfer::State::kWantsWrite:
@@ -374,6 +415,20 @@ void Session::look_ahead() {
       current_->exchange->client_is_gone();
       return;
   }
+}
+
+// Early requests that are more than a little hold memory as a body does, and a client that sent them waits for us: where
+// there is no room for them, or others need it, the connection ends.
+bool Session::charge_ahead() {
+  const std::size_t bytes = reader_ ? reader_->waiting_bytes() : 0;
+  if (bytes <= MemoryCharge::kUncounted && ahead_.bytes() == 0) return true;
+  if (ahead_.bytes() == 0) ahead_ = MemoryCharge(service_->memory, waiting_.is_known ? Share::kRequests : Share::kStrangers, account_);
+  if (!ahead_.set(bytes)) {
+    drop_stuck();
+    return false;
+  }
+  if (state_ == State::kAnswering || state_ == State::kStreaming) note_progress(ahead_, current_->whole_at, 0);
+  return true;
 }
 
 // Only to learn that the client is gone; what it sends meanwhile is taken in up to a limit.
@@ -413,7 +468,9 @@ void Session::close() {
   error_code ignored;
   socket_.close(ignored);
   out_.release();
-  no_stall();
+  ahead_.set(0);
+  end_wait();
+  end_turn();
   service_->connections.remove(*this);
 }
 

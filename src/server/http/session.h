@@ -15,12 +15,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "server/http/channel.h"
 #include "server/http/exchange.h"
+#include "server/http/identity.h"
+#include "server/http/limits.h"
 #include "server/http/memory_budget.h"
 #include "server/http/outgoing.h"
 #include "server/http/request_reader.h"
@@ -47,15 +50,28 @@ class Session : public std::enable_shared_from_this<Session> {
   void give_up_overdue();
   bool is_closed() const { return closed_; }
 
-  // A body or an answer that has not gone on since then, and what it holds of the memory. No bytes: there is none.
-  struct Stall {
+  // What waits for the client. Only a body, an answer or early requests hold memory; without bytes there is none of these.
+  struct Waiting {
     std::uint64_t bytes = 0;
     Share share = Share::kStrangers;
-    std::chrono::steady_clock::time_point since = {};
+    const MemoryCharge* charge = nullptr;                // Of the bytes; only to be compared.
+    std::uint64_t transferred = 0;                       // Since `began`.
+    std::chrono::steady_clock::time_point began = {};
+    std::chrono::steady_clock::time_point last = {};     // It went on.
+    std::chrono::steady_clock::time_point turn = {};     // It is the client's turn since then; max(): it is ours.
+    std::shared_ptr<MemoryCaller> caller = {};           // Who asked last.
+    bool is_known = false;                               // And it was somebody with a name.
+
+    // It stands still, or goes on so slowly that it is the first to be ended when memory is needed.
+    bool is_lagging(std::chrono::steady_clock::time_point now, const HttpLimits& limits) const;
   };
-  Stall stall() const;
-  // Ends the connection, unless it has gone on meanwhile. How many bytes that will free; nobody is told the same twice.
-  std::uint64_t give_up_stalled(const Stall& stall);
+  Waiting waiting() const;
+  // Ends the connection for the sake of others, unless what waits has come to its end meanwhile. How many bytes that will
+  // free; nobody is told the same twice.
+  std::uint64_t end_for_memory(const Waiting& seen);
+  // Ends it unless the client has done its part meanwhile. False: it is being ended already.
+  bool end_for_room(const Waiting& seen);
+  bool is_ending() const { return ending_; }
 
  private:
   enum class State : std::uint8_t { kHandshake, kReading, kContinuing, kAnswering, kWriting, kStreaming, kLingering, kClosed };
@@ -74,6 +90,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool linger();
 
   void on_head();
+  void know_caller(const Identity& caller);
   void dispatch();
   void answer(Response response, MemoryCharge charge = {});
   void begin_stream(const Response& head);
@@ -89,17 +106,22 @@ class Session : public std::enable_shared_from_this<Session> {
   void watch_write();
   void on_ready(bool readable);
   void on_deadline();
-  // A transfer has gone on, and waits with so much of the memory.
-  void note_progress(const MemoryCharge& charge);
+  // A transfer that began then has gone on so far, and waits with so much of the memory.
+  void note_progress(const MemoryCharge& charge, std::chrono::steady_clock::time_point began, std::uint64_t transferred);
   void drop_stuck();
-  void end_stalled(const Stall& seen);
-  void no_stall();
+  void refuse_for_others(std::string_view detail);
+  // Nothing waits for the client any more, or something else does.
+  void end_wait();
+  void begin_turn();
+  void end_turn();
+  bool charge_ahead();
   void set_deadline(std::chrono::milliseconds from_now);
   // From `since` on, and longer the more went through.
   void set_transfer_deadline(std::chrono::steady_clock::time_point since, std::uint64_t bytes);
   void no_deadline();
 
   const std::shared_ptr<Service> service_;
+  const std::uint64_t number_;
   const std::string peer_;
   bool peer_is_our_user_ = false;  // Once it was found out.
   Socket socket_;
@@ -108,12 +130,17 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Current> current_;       // While there is a request.
   Outgoing out_;
   std::uint64_t lingered_ = 0;  // Bytes read after the last answer.
+  MemoryCharge ahead_;          // Of requests that came before the answer to the one before.
 
   std::atomic<std::int64_t> deadline_;  // Of the steady clock, in its ticks.
-  std::atomic<std::uint64_t> stalled_bytes_ = 0;
-  std::atomic<Share> stalled_share_ = Share::kStrangers;
-  std::atomic<std::int64_t> stalled_since_ = 0;  // As the deadline.
   std::atomic<bool> closed_ = false;
+  std::atomic<bool> ending_ = false;
+
+  std::atomic<std::int64_t> turn_;  // As the deadline; see Waiting.
+  mutable std::mutex waiting_mutex_;  // Guards waiting_; only the strand changes it.
+  Waiting waiting_;
+
+  std::shared_ptr<MemoryCaller> account_;  // Of who asked last; null: nobody yet.
   State state_ = State::kHandshake;
   bool readable_ = false;       // As far as we know there is something to read.
   bool watches_read_ = false;

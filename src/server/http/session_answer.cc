@@ -56,8 +56,9 @@ void Session::answer(Response response, MemoryCharge charge) {
   current_->charge = std::move(charge);
   current_->charge.set(std::min(current_->charge.bytes(), static_cast<std::uint64_t>(out_.bytes())));
   current_->write_since = Clock::now();
-  no_stall();
-  note_progress(current_->charge);
+  end_wait();
+  note_progress(current_->charge, current_->write_since, 0);
+  begin_turn();
   state_ = State::kWriting;
 }
 
@@ -74,7 +75,7 @@ void Session::refuse(const wire::Problem& problem) {
 bool Session::write() {
   const std::uint64_t before = out_.written();
   const Transfer sent = out_.write(*channel_);
-  if (out_.written() > before) note_progress(current_->charge);
+  if (out_.written() > before) note_progress(current_->charge, current_->write_since, out_.written());
   switch (sent.state) {
     case Transfer::State::kDone:
       if (state_ == State::kWriting) {
@@ -115,7 +116,7 @@ bool Session::write_stream() {
     } else if (!watches_write_) {
       // Not again while we wait: somebody else's bytes do not make this client read.
       set_deadline(service_->limits.transfer_timeout);
-      note_progress(current_->charge);
+      note_progress(current_->charge, Clock::now(), 0);
       watch_write();
     }
     return false;
@@ -131,7 +132,7 @@ bool Session::write_stream() {
   }
   out_.add(std::move(part.bytes), part.ended);
   current_->charge = std::move(part.charge);
-  no_stall();
+  end_wait();
   current_->stream_ended = part.ended;
   if (out_.is_empty() && !part.ended) {
     out_.release();
@@ -154,7 +155,9 @@ void Session::report(int status) const {
 void Session::finish_answer() {
   if (current_->receipt) current_->receipt->written();
   report(current_->status);
-  no_stall();
+  end_wait();
+  ahead_.set(0);
+  begin_turn();
   current_.reset();
   out_.release();
   if (!close_after_) {

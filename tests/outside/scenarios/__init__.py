@@ -1,6 +1,6 @@
 """The scenarios by name, in the order in which they are run."""
 
-from scenarios import (dead_worker, full_disk, gzip_stall, large_answers, lease_restart, mixed_bodies, shared_store, soak)
+from scenarios import (crowd, dead_worker, full_disk, gzip_stall, large_answers, lease_restart, mixed_bodies, shared_store, soak)
 
 SCENARIOS = {
     "lease_restart": lease_restart.run,
@@ -10,6 +10,7 @@ SCENARIOS = {
     "dead_worker": dead_worker.run,
     "gzip_stall": gzip_stall.run,
     "large_answers": large_answers.run,
+    "crowd": crowd.run,
     "full_disk": full_disk.run,
     "shared_store": shared_store.run,
 }
