@@ -32,7 +32,7 @@ std::optional<std::int64_t> ClockFile::read(const std::string& boot, journal::Ad
   return journal_end > at ? after_us : before_us;
 }
 
-void ClockFile::write(const std::string& boot, std::int64_t before_us, std::int64_t after_us, journal::Address at) const {
+Status ClockFile::write(const std::string& boot, std::int64_t before_us, std::int64_t after_us, journal::Address at) const {
   std::string bytes(kMagic);
   journal::Encoder out(bytes);
   out.i64(before_us);
@@ -41,7 +41,9 @@ void ClockFile::write(const std::string& boot, std::int64_t before_us, std::int6
   out.u64(journal::checksum(boot, 0));
   out.u64(journal::checksum(bytes, 0));
   auto file = disk_.open(path_, platform::OpenMode::kCreate);
-  if (!file || !(*file)->write(0, bytes)) (void)disk_.remove(path_);
+  Status written = file ? (*file)->write(0, bytes) : Status(file.error());
+  if (!written) (void)disk_.remove(path_);
+  return written;
 }
 
 }  // namespace bide::engine

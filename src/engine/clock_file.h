@@ -22,7 +22,7 @@ class ClockFile {
 
   // The offset is `before_us`; from the record at `at` on, which is not written yet, it is `after_us`. When this cannot be
   // written down the file is removed.
-  void write(const std::string& boot, std::int64_t before_us, std::int64_t after_us, journal::Address at) const;
+  Status write(const std::string& boot, std::int64_t before_us, std::int64_t after_us, journal::Address at) const;
 
  private:
   platform::Disk& disk_;

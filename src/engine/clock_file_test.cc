@@ -113,7 +113,7 @@ TEST_F(ClockOverARestart, AFileThatIsDamagedCountsAsNone) {
 TEST_F(ClockOverARestart, AStepHoldsFromItsRecordOn) {
   ASSERT_TRUE(disk_.make_directory("/store"));
   const ClockFile file(disk_, "/store");
-  file.write("boot", 10, 20, 500);
+  ASSERT_TRUE(file.write("boot", 10, 20, 500));
   EXPECT_EQ(file.read("boot", 500), 10);
   EXPECT_EQ(file.read("boot", 501), 20);
   EXPECT_FALSE(file.read("another boot", 501));

@@ -93,6 +93,10 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
   if (options.random == nullptr) options.random = random.get();
   if (!options.on_fatal) options.on_fatal = exit_on_failure;
   if (!options.on_damage) options.on_damage = print_damage;
+  // A file that may not grow to this size would be full for ever.
+  const std::uint64_t largest_file = platform::file_size_limit();
+  options.segment_bytes = std::min(options.segment_bytes, largest_file / 2);
+  options.reserve_bytes = std::min(options.reserve_bytes, largest_file);
   auto ledger = Ledger::open(options);
   if (!ledger) return ledger.error();
   return std::unique_ptr<Engine>(new Engine(std::move(options), std::move(random), std::move(*ledger)));

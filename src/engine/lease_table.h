@@ -23,6 +23,7 @@ struct Running {
   bool outlives_process = false;
   bool delivered = false;  // Outlives the process, and is known to have reached its worker.
   bool cancel_requested = false;
+  bool crashed = false;  // Its process died. Charged as soon as there is room on the disk.
   bool last_chance = false;  // See core/retry_decision.h.
   bool wants_completion = false;  // See core/completion.h. Known when the lease was given, or found again at opening.
 };

@@ -58,9 +58,10 @@ Ledger::~Ledger() {
   // An orderly end: whoever holds a lease in this process goes with it, and that is not the job's fault.
   std::vector<Slot> held;
   for (const Running& running : state_.leases().places()) {
-    if (running.slot != kNoSlot && !running.outlives_process) held.push_back(running.slot);
+    if (running.slot != kNoSlot && !running.outlives_process && !running.crashed) held.push_back(running.slot);
   }
   for (const Slot slot : held) {
+    if (!make_room(kRoomForChange, true)) break;  // The rest is charged with a crash by the next opening.
     const Status ended = state_.leases()[state_[slot].next].cancel_requested
                              ? remove(state_[slot].id, journal::RemoveCause::kCancelled)
                              : give_back(slot, Returned{.note = "the process that ran it was stopped"}, EndedBy::kLedger);
@@ -96,6 +97,8 @@ Status Ledger::recover() {
   journal_ = std::move(*opened);
   if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
   compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes, options_.reserve_bytes);
+  // Before anything is written. Not being able to set space aside is no reason not to start.
+  (void)keep_reserve();
 
   // Grants within this process are not synced, so power loss may take some. With a gap that nobody can guess, none of
   // their tokens is given out a second time.
@@ -111,12 +114,10 @@ Status Ledger::recover() {
   open_report_.jobs = state_.jobs();
   open_report_.torn_tails = journal_->torn_tails();
   if (Status charged = charge_crashes(); !charged) return charged;
-  // Not being able to set space aside is no reason not to start.
-  (void)keep_reserve();
   needs_sync_ = true;
   if (Status committed = commit(); !committed) return committed;
   // Not before what was found out about the clock is written.
-  if (!open_report_.elapsed_known) clock_file_.write(clock_.boot(), clock_offset_us_, clock_offset_us_, 0);
+  if (!open_report_.elapsed_known) write_clock(clock_offset_us_, clock_offset_us_, 0);
   return {};
 }
 
@@ -132,13 +133,20 @@ Status Ledger::recover_clock() {
   open_report_.elapsed_known = known_us.has_value();
   if (known_us) {
     clock_offset_us_ = *known_us;
-    clock_file_.write(clock_.boot(), clock_offset_us_, clock_offset_us_, 0);
+    write_clock(clock_offset_us_, clock_offset_us_, 0);
     return follow_clock();
   }
   // Otherwise the wall clock is believed, except that time does not go back: what waits for a span of time still has before
   // it what it had at the last record.
   const std::int64_t back_ms = now_ms() - state_.last_time_ms();
   if (back_ms >= 0) return {};
+  if (Status roomy = make_room(64, true); !roomy) {
+    if (roomy.error().code != ErrorCode::kDiskFull) return roomy;
+    // Time goes on from where it was; the step back is followed when there is room to write it down.
+    now_us_ = state_.last_time_ms() * 1000;
+    clock_offset_us_ = now_us_ - elapsed_us_;
+    return {};
+  }
   const journal::ClockStep step{back_ms};
   append(*journal_, step);
   return state_.apply(step);
@@ -155,26 +163,38 @@ Status Ledger::charge_crashes() {
     }
   }
   for (const Slot slot : crashed) {
-    if (Status roomy = make_room(kRoomForDeath, true); !roomy) return roomy;
-    if (state_.leases()[state_[slot].next].cancel_requested) {
-      if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed;
-      continue;
-    }
-    auto loaded = load(slot);
-    if (!loaded && is_passing(loaded.error())) return loaded.error();
-    if (!loaded) {
-      quarantine(slot);
-      continue;
-    }
-    ++open_report_.crashed_attempts;
-    state_.leases()[state_[slot].next].wants_completion = core::wants_completion(loaded->job);
-    const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
-                                                     "the process died during this attempt", random_.next(),
-                                                     options_.max_crashes);
-    if (Status ended = end_attempt(slot, outcome, EndedBy::kLedger); !ended) return ended;
+    Status charged = charge_crash(slot);
+    if (charged) continue;
+    if (charged.error().code != ErrorCode::kDiskFull) return charged;
+    // Not even the reserve is there. Whoever makes room needs the store, so it opens, and they are charged later.
+    Running& running = state_.leases()[state_[slot].next];
+    running.crashed = true;
+    running.token = 0;  // Whoever has it has lost the lease.
+    running.lease_ms = 0;
+    running.deadline_ms = elapsed_us_ / 1000;
+    lease_check_ms_ = std::min(lease_check_ms_, elapsed_us_ / 1000 + kRoomRetryMs);
   }
-  duplicate_starts_.crashed += open_report_.crashed_attempts;
   return {};
+}
+
+Status Ledger::charge_crash(Slot slot) {
+  if (Status roomy = make_room(kRoomForDeath, true); !roomy) return roomy;
+  if (state_.leases()[state_[slot].next].cancel_requested) {
+    return remove(state_[slot].id, journal::RemoveCause::kCancelled);
+  }
+  auto loaded = load(slot);
+  if (!loaded && is_passing(loaded.error())) return loaded.error();
+  if (!loaded) {
+    quarantine(slot);
+    return {};
+  }
+  ++open_report_.crashed_attempts;
+  ++duplicate_starts_.crashed;
+  state_.leases()[state_[slot].next].wants_completion = core::wants_completion(loaded->job);
+  const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
+                                                   "the process died during this attempt", random_.next(),
+                                                   options_.max_crashes);
+  return end_attempt(slot, outcome, EndedBy::kLedger);
 }
 
 Status Ledger::end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how) {
@@ -224,7 +244,7 @@ Status Ledger::follow_clock() {
     }
     const journal::ClockStep step{step_ms};
     const journal::RecordRef at = append(*journal_, step);
-    clock_file_.write(clock_.boot(), clock_offset_us_, clock_offset_us_ + step_ms * 1000, at.address);
+    write_clock(clock_offset_us_, clock_offset_us_ + step_ms * 1000, at.address);
     needs_sync_ = true;  // If it were lost with the power, what waits for a span of time would be early by the step.
     clock_offset_us_ += step_ms * 1000;
     now_us_ = elapsed_us_ + clock_offset_us_;
@@ -262,6 +282,14 @@ Status Ledger::expire_leases() {
   }
   lease_check_ms_ = std::max(earliest, elapsed_ms + kLeaseCheckMs);
   for (const auto& [slot, fault] : expired) {
+    if (state_.leases()[state_[slot].next].crashed) {
+      Status charged = charge_crash(slot);
+      if (charged) continue;
+      const bool full = charged.error().code == ErrorCode::kDiskFull;
+      if (!full && !is_passing(charged.error())) return charged;
+      lease_check_ms_ = elapsed_ms + (full ? kRoomRetryMs : kReadRetryMs);
+      return {};
+    }
     if (Status roomy = make_room(kRoomForDeath, true); !roomy) {
       lease_check_ms_ = elapsed_ms + kRoomRetryMs;  // Later, when there is room.
       return {};

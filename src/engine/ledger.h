@@ -148,6 +148,7 @@ class Ledger {
   const State& state() const { return state_; }
   const journal::Journal& journal() const { return *journal_; }
   const DuplicateStarts& duplicate_starts() const { return duplicate_starts_; }
+  std::int64_t now_us() const { return now_us_; }
   std::int64_t now_ms() const { return now_us_ / 1000; }
   // What is to be called after the commit of this step, with its outcome.
   using Callbacks = std::vector<std::function<void(const Status&)>>;
@@ -170,6 +171,8 @@ class Ledger {
   explicit Ledger(EngineOptions options);
   Status recover();
   Status charge_crashes();
+  // kDiskFull: nothing has been done.
+  Status charge_crash(Slot slot);
   void resume_lease(Running& running);
   // Of a lease that outlived the process and that nobody has heard of since: given back uncharged, or poison.
   Status end_unheard(Slot slot, journal::Past past);
@@ -177,6 +180,8 @@ class Ledger {
   // Room in the journal, from the reserve if it must be and the caller may.
   Status make_room(std::size_t bytes, bool may_use_reserve);
   Status keep_reserve();
+  // Gives the reserve back to the disk, to be taken again when there is room. kDiskFull: it was not there.
+  Status use_reserve();
 
   Status admit(const Job& job);
   void accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written);
@@ -221,6 +226,8 @@ class Ledger {
   template <class T>
   void answer_after_commit(Completion<T> done, Result<T> answer);
   Status recover_clock();
+  // See ClockFile::write().
+  void write_clock(std::int64_t before_us, std::int64_t after_us, journal::Address at);
   Status follow_clock();
   Result<std::size_t> grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries);
   Status append_done(Slot slot, Done& done);

@@ -88,18 +88,32 @@ Status Ledger::make_room(std::size_t bytes, bool may_use_reserve) {
   if (roomy || roomy.error().code != ErrorCode::kDiskFull) return roomy;
   disk_full_ = true;
   if (!may_use_reserve || !reserve_there_) return roomy;
+  if (Status used = use_reserve(); !used) return used;
+  return journal_->reserve(bytes);
+}
+
+Status Ledger::use_reserve() {
+  if (!reserve_there_) return Error{ErrorCode::kDiskFull, options_.directory + ": the disk is full"};
   reserve_there_ = false;
   reserve_retry_ms_ = elapsed_us_ / 1000 + kRoomRetryMs;
-  if (Status removed = disk_.remove(reserve_path(options_.directory)); !removed) return removed;
-  return journal_->reserve(bytes);
+  return disk_.remove(reserve_path(options_.directory));
+}
+
+void Ledger::write_clock(std::int64_t before_us, std::int64_t after_us, journal::Address at) {
+  const Status written = clock_file_.write(clock_.boot(), before_us, after_us, at);
+  if (written || written.error().code != ErrorCode::kDiskFull || !use_reserve()) return;
+  (void)clock_file_.write(clock_.boot(), before_us, after_us, at);
 }
 
 Status Ledger::keep_reserve() {
   auto file = disk_.open(reserve_path(options_.directory), platform::OpenMode::kCreate);
   if (!file) return file.error();
-  // Where the file system cannot promise space there is nothing to keep, and that is no reason to refuse jobs.
-  if (Status taken = (*file)->allocate(0, options_.reserve_bytes);
-      !taken && taken.error().code != ErrorCode::kUnsupported) {
+  Status taken = (*file)->allocate(0, options_.reserve_bytes);
+  if (!taken && taken.error().code == ErrorCode::kUnsupported) {
+    const auto size = (*file)->size();
+    taken = size ? platform::write_zeros(**file, *size, options_.reserve_bytes) : Status(size.error());
+  }
+  if (!taken) {
     (void)disk_.remove(reserve_path(options_.directory));
     return taken;
   }

@@ -1,5 +1,5 @@
 // Disk and File: every touch of the file system by the engine goes through here, so that a simulated disk can take its
-// place. Errors: kDiskFull for ENOSPC and EDQUOT, kOverloaded when there are no more descriptors or no more memory,
+// place. Errors: kDiskFull for ENOSPC, EDQUOT and EFBIG, kOverloaded when there are no more descriptors or no more memory,
 // kPermissionDenied, kNotFound, kCannotCreate, kIoError for the rest; the message names the path and the system's reason.
 
 #pragma once
@@ -25,7 +25,8 @@ class File {
   virtual Result<std::size_t> read(std::uint64_t offset, char* into, std::size_t size) = 0;
   // On success everything written so far survives power loss. After an error nothing may be assumed: do not try again.
   virtual Status sync() = 0;
-  // Takes the space for this range from the file system without changing size or content.
+  // Takes the space for this range from the file system without changing size or content. kUnsupported: the file system
+  // cannot, and only what is written has its space.
   virtual Status allocate(std::uint64_t offset, std::uint64_t size) = 0;
   virtual Status truncate(std::uint64_t size) = 0;
   virtual Result<std::uint64_t> size() = 0;
@@ -54,6 +55,12 @@ class Disk {
   // kBusy when another process, or another owner in this one, holds it: the message names its pid.
   virtual Result<std::unique_ptr<DirectoryLock>> lock(const std::string& directory) = 0;
 };
+
+// Writes zeros from one offset to another: they take space where allocate() cannot.
+Status write_zeros(File& file, std::uint64_t from, std::uint64_t to);
+
+// Of the process: how large a file may become.
+std::uint64_t file_size_limit();
 
 Disk& real_disk();
 

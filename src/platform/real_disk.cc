@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -22,6 +23,7 @@ class RealFile final : public File {
   RealFile(Descriptor descriptor, std::string path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   Status write(std::uint64_t offset, std::string_view bytes) override {
+    if (offset + bytes.size() > file_size_limit()) return system_error(EFBIG, "write", path_);
     while (!bytes.empty()) {
       const auto written = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (written < 0 && errno == EINTR) continue;
@@ -53,17 +55,19 @@ class RealFile final : public File {
 
   Status allocate(std::uint64_t offset, std::uint64_t size) override {
     if (size == 0) return {};
+    // The kernel takes space beyond the limit, too, and refuses to write into it.
+    if (offset + size > file_size_limit()) return system_error(EFBIG, "allocate", path_);
     int outcome = 0;
     do {
       outcome =
           ::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size));
     } while (outcome != 0 && errno == EINTR);
-    // A file system that cannot reserve is still good to write to; a full disk is then found by write().
-    if (outcome != 0 && errno != EOPNOTSUPP && errno != ENOSYS) return system_error(errno, "allocate", path_);
+    if (outcome != 0) return system_error(errno, "allocate", path_);
     return {};
   }
 
   Status truncate(std::uint64_t size) override {
+    if (size > file_size_limit()) return system_error(EFBIG, "truncate", path_);
     int outcome = 0;
     do {
       outcome = ::ftruncate(descriptor_.get(), static_cast<off_t>(size));
@@ -151,6 +155,23 @@ class RealDisk final : public Disk {
 };
 
 }  // namespace
+
+Status write_zeros(File& file, std::uint64_t from, std::uint64_t to) {
+  static const std::string zeros(64 << 10, '\0');
+  while (from < to) {
+    const std::size_t size = static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), to - from));
+    if (Status written = file.write(from, std::string_view(zeros).substr(0, size)); !written) return written;
+    from += size;
+  }
+  return {};
+}
+
+// Asked for before each growth: writing beyond it is the end of a process that does not ignore SIGXFSZ.
+std::uint64_t file_size_limit() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
+}
 
 Disk& real_disk() {
   static RealDisk disk;

@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -79,11 +78,11 @@ TEST_F(RealDisk, AllocateTakesSpaceButChangesNeitherSizeNorContent) {
   EXPECT_EQ(content("f"), "abc");
 }
 
-TEST_F(RealDisk, AllocateDoesNothingWhereTheFileSystemCannot) {
+TEST_F(RealDisk, AllocateSaysSoWhereTheFileSystemCannot) {
   // A file of procfs is a regular one whose file system has no fallocate.
   auto file = disk_.open("/proc/self/comm", OpenMode::kReadWrite);
   ASSERT_TRUE(file);
-  EXPECT_TRUE((*file)->allocate(0, 4096));
+  EXPECT_EQ((*file)->allocate(0, 4096).error().code, ErrorCode::kUnsupported);
 }
 
 TEST_F(RealDisk, TruncateCutsAndExtends) {
@@ -211,18 +210,25 @@ TEST_F(RealDisk, ReadingADirectoryIsAnError) {
                "cannot read " + folder_.path() + ": Is a directory");
 }
 
-TEST_F(RealDisk, AShortWriteIsCarriedOnUntilTheKernelSaysWhy) {
+TEST_F(RealDisk, AFileThatWouldBeLargerThanTheProcessMayMakeItIsAFullDiskAndNoSignal) {
   auto file = create("f");
+  ASSERT_TRUE(file->write(0, "before"));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{.rlim_cur = 10'000, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::uint64_t limit = file_size_limit();
   const auto written = file->write(0, std::string(20'000, 'x'));
+  const auto allocated = file->allocate(0, 20'000);
+  const auto grown = file->truncate(20'000);
+  const auto fits = file->write(9'990, std::string(10, 'x'));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
-  expect_error(written.error(), ErrorCode::kIoError, "cannot write " + path("f") + ": File too large");
-  EXPECT_EQ(file->size().value(), 10'000u);
+  EXPECT_EQ(limit, 10'000u);
+  expect_error(written.error(), ErrorCode::kDiskFull, "cannot write " + path("f") + ": File too large");
+  expect_error(allocated.error(), ErrorCode::kDiskFull, "cannot allocate " + path("f") + ": File too large");
+  expect_error(grown.error(), ErrorCode::kDiskFull, "cannot truncate " + path("f") + ": File too large");
+  EXPECT_TRUE(fits);
+  EXPECT_EQ(content("f").substr(0, 6), "before");
 }
 
 }  // namespace

@@ -11,12 +11,16 @@ ErrorCode code_for(int error_number, Purpose purpose) {
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
       return ErrorCode::kDiskFull;
     // Of the process or the machine, not of the disk: it passes.
     case EMFILE:
     case ENFILE:
     case ENOMEM:
       return ErrorCode::kOverloaded;
+    case EOPNOTSUPP:
+    case ENOSYS:
+      return ErrorCode::kUnsupported;
     case EACCES:
     case EPERM:
     case EROFS:

@@ -34,8 +34,12 @@ void Simulation::observe_leases() {
       continue;
     }
     expect(moment_.elapsed_ms() >= deadline, "job " + std::to_string(tag) + ": its lease was lost too early");
-    const Fault fault = moment_.elapsed_ms() >= job.limit_elapsed_ms ? Fault::kTimedOut : Fault::kLost;
-    tally_.add(fault == Fault::kLost ? Event::kLeasesLost : Event::kTimeLimitsReached);
+    const Fault fault = job.crashed                                      ? Fault::kCrashed
+                        : moment_.elapsed_ms() >= job.limit_elapsed_ms ? Fault::kTimedOut
+                                                                         : Fault::kLost;
+    tally_.add(fault == Fault::kCrashed ? Event::kCrashesChargedLater
+               : fault == Fault::kLost  ? Event::kLeasesLost
+                                        : Event::kTimeLimitsReached);
     note("lease ran out", tag, static_cast<std::uint64_t>(fault));
     if (job.cancel_requested) {
       expect(!there, "job " + std::to_string(tag) + " was cancelled and its lease ran out, but it is still there");
@@ -75,8 +79,8 @@ void Simulation::observe_leases() {
 }
 
 // There was no room to write down that they ran out, so that is put off.
-bool Simulation::leases_may_wait() const {
-  return full_ || planned_.has_value() || moment_.elapsed_ms() < leases_wait_until_ms_;
+bool Simulation::leases_may_wait() {
+  return has_no_reserve() || planned_.has_value() || moment_.elapsed_ms() < leases_wait_until_ms_;
 }
 
 void Simulation::observe_forgotten() {
@@ -100,7 +104,7 @@ void Simulation::run_task() {
   if (tasks_.empty()) return;
   Task task = std::move(tasks_.front());
   tasks_.pop_front();
-  task.may_fail = full_ || planned_.has_value();
+  task.may_fail = planned_.has_value() || (task.is_purge && has_no_reserve());
   if (task.is_purge) {
     std::vector<std::uint64_t> waiting;
     for (const auto& [tag, job] : now_.jobs()) {
@@ -151,6 +155,7 @@ void Simulation::finish_tasks(const std::vector<Task>& tasks) {
 }
 
 void Simulation::check() {
+  if (has_no_reserve()) leases_wait_until_ms_ = moment_.elapsed_ms() + 1100;
   if (disk_.faults_fired() != faults_seen_) count_fault();
   check_wake();
   if (chance(0.4)) {

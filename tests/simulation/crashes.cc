@@ -6,6 +6,7 @@
 
 namespace bide::simulation {
 
+using engine::kNoSlot;
 using support::Operation;
 using support::Survival;
 
@@ -140,8 +141,13 @@ void Simulation::crash() {
 
 void Simulation::close_cleanly() {
   note("close");
-  World closed = now_;
-  closed.close(moment_);
+  std::vector<World> closing = {now_};
+  for (const engine::Running& running : ledger_->state().leases().places()) {
+    if (running.slot == kNoSlot) continue;
+    closing.push_back(closing.back());
+    closing.back().close(ledger_->state()[running.slot].id, moment_);
+  }
+  const World& closed = closing.back();
   const std::uint64_t fired = disk_.faults_fired();
   if (crash_in_ == 0 && chance(0.3) && step_ > 0) arm_crash(1 + below(6));
   ledger_.reset();
@@ -152,8 +158,11 @@ void Simulation::close_cleanly() {
     crash();
     return;
   }
-  if (full_ || disk_.faults_fired() != fired) {
+  if (disk_.faults_fired() != fired) {
     timeline_.push_back({closed, false});
+  } else if (has_no_reserve()) {
+    // One after another was given back, in this order, as long as there was room.
+    for (const auto& world : closing) timeline_.push_back({world, false});
   } else {
     now_ = closed;
     confirm();
@@ -237,6 +246,12 @@ void Simulation::reopen() {
     lowest_offset_us_ = std::min(lowest_offset_us_, instant.wall_us - instant.elapsed_us);
   };
   see_offset();
+  if (full_ && !room_again_ && !planned_ && chance(0.3)) {
+    // Somebody has deleted the reserve, and others have filled the disk to the last page.
+    (void)disk_.remove("/store/reserve");
+    disk_.set_capacity(disk_.used_bytes());
+    reserve_expected_ = false;
+  }
   opening_ = 0;
   do {
     if (chance(0.3)) clock_.advance(between(0, 5000));
@@ -252,7 +267,8 @@ bool Simulation::try_to_open() {
   // By how much the ledger moves what waits, when it finds the clock set back, is only known when it has opened.
   const platform::Instant instant = clock_.now();
   const bool set_back = (power_lost_ || clock_unsure_) && instant.wall_us / 1000 < latest_now_ms_;
-  if (opening_ <= 3 && !set_back && step_ > 0 && chance(0.25)) arm_crash(1 + below(12));
+  // Nor how many of those that crashed it finds room to charge.
+  if (opening_ <= 3 && !set_back && !has_no_reserve() && step_ > 0 && chance(0.25)) arm_crash(1 + below(12));
   if (set_back && planned_) disarm();
   const std::uint64_t fired = disk_.faults_fired();
   auto opened = engine::Ledger::open(engine_options(disk_, engine_random_));
@@ -265,14 +281,7 @@ bool Simulation::try_to_open() {
     fault_while_opening_ = fault_fired;
     return true;
   }
-  if (!opened && !crashed_ && !fault_fired) {
-    expect(full_ && opened.error().code == ErrorCode::kDiskFull,
-           "the store cannot be opened: " + opened.error().message);
-    disk_.set_capacity(UINT64_MAX);
-    room_again_ = true;
-    crash();
-    return false;
-  }
+  if (!opened && !crashed_ && !fault_fired) violated("the store cannot be opened: " + opened.error().message);
   note("opening failed", crashed_, fault_fired);
   if (fault_fired) {
     expect(planned_.has_value(), "a fault fired that was not planned");
@@ -332,6 +341,12 @@ void Simulation::adopt_what_survived() {
   std::string differences;
   World found;
   Reading reading(*ledger_);
+  std::set<JobId> left;
+  for (const engine::Running& running : ledger_->state().leases().places()) {
+    if (running.slot != kNoSlot && running.crashed) left.insert(ledger_->state()[running.slot].id);
+  }
+  expect(left.empty() || has_no_reserve(), "a crash was not charged although there was room");
+  if (full_) tally_.add(has_no_reserve() ? Event::kOpenedWithoutReserve : Event::kOpenedOnAFullDisk);
   for (std::size_t i = timeline_.size(); i-- > oldest;) {
     World world = timeline_[i].world;
     learn_ids(*ledger_, world);
@@ -340,7 +355,7 @@ void Simulation::adopt_what_survived() {
       World followed = world;
       followed.follow(instant);
       // A full disk: the step is followed when there is room to write it down.
-      const bool put_off = full_ && followed.at(instant).now_ms() != ledger_->now_ms();
+      const bool put_off = has_no_reserve() && followed.at(instant).now_ms() != ledger_->now_ms();
       if (!put_off) world = std::move(followed);
       if (world.at(instant).now_ms() != ledger_->now_ms()) {
         differences += "\n    [" + std::to_string(i) + "] the engine's time is not what it should be";
@@ -355,7 +370,10 @@ void Simulation::adopt_what_survived() {
       continue;
     }
     world.shift_dues(shift);
-    world.reopen(instant, known ? std::nullopt : std::optional(lowest_offset_us_), options_.max_crashes);
+    world.reopen(instant, known ? std::nullopt : std::optional(lowest_offset_us_), options_.max_crashes, left);
+    if (!known && has_no_reserve() && ledger_->now_ms() > instant.wall_us / 1000) {
+      world.stay_at(ledger_->now_us(), instant);
+    }
     learn_waits(*ledger_, world);
     if (const auto differs = difference(reading, world, world.at(instant), compare_options())) {
       differences += "\n    [" + std::to_string(i) + "] " + *differs;
@@ -385,7 +403,7 @@ void Simulation::adopt_what_survived() {
       tally_.add(Event::kLeasesThatOutlived);
     } else if (job->cancel_requested) {
       tally_.add(Event::kCancelledAndCrashed);
-    } else {
+    } else if (!left.contains(job->id)) {
       ++charged;
       const ModelJob* after = found.find(tag);
       if (after->phase == Phase::kDead && after->dead_reason == DeadReason::kPoison) {
@@ -407,8 +425,8 @@ void Simulation::adopt_what_survived() {
   // Leases that were not synced went with the power. Their tokens are not given again, but smaller ones may be.
   if (power_lost_) last_token_ = 0;
   power_lost_ = false;
-  // On a full disk there may have been no room for the clock's file, and a fault may have hit it.
-  clock_unsure_ = full_ || planned_.has_value() || fault_while_opening_;
+  // There may have been no room for the clock's file, and a fault may have hit it.
+  clock_unsure_ = has_no_reserve() || planned_.has_value() || fault_while_opening_;
   confirm();
   // Workers of the process are gone with it; those elsewhere still hold what they hold.
   for (const Held& lease : held_) {

@@ -49,7 +49,7 @@ bool Simulation::grant() {
   }
   check_order(before, delivered);
   check_last_chances();
-  if (!full_ && !crashed_ && !planned_) check_nobody_waits();
+  if (!crashed_ && !planned_ && !has_no_reserve()) check_nobody_waits();
   promised_ = promised_ || any_expired;
   if (crashed_) return failed({ErrorCode::kIoError, ""}, "grant", false);
   return true;
@@ -106,6 +106,7 @@ void Simulation::check_last_chances() {
   std::uint64_t here = 0;
   for (const auto& [tag, job] : now_.jobs()) {
     if (job->phase != Phase::kRunning || !core::is_last_chance(job->counts, options_.max_crashes)) continue;
+    if (job->crashed) continue;
     std::uint64_t& beside = job->outlives_process ? elsewhere[job->subscription] : here;
     if (job->outlives_process && job->subscription == 0) continue;
     expect(beside == 0, "jobs " + std::to_string(beside) + " and " + std::to_string(tag) +

@@ -187,6 +187,7 @@ void World::start(std::uint64_t tag, std::uint64_t token, const Moment& moment) 
   job.token = token;
   job.attempts += 1;
   job.cancel_requested = false;
+  job.crashed = false;
   job.delivered = false;
   job.started_ms = moment.now_ms();
   job.limit_elapsed_ms = moment.elapsed_ms() + job.rules->time_limit.count();
@@ -310,22 +311,18 @@ void World::replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, co
   wait_for(job, delay, moment);
 }
 
-void World::close(const Moment& moment) {
-  std::vector<std::uint64_t> tags;
-  for (const auto& [tag, job] : *jobs_) {
-    if (job->phase == Phase::kRunning && !job->outlives_process) tags.push_back(tag);
-  }
-  for (const std::uint64_t tag : tags) {
-    if (find(tag)->cancel_requested) {
-      remove(tag);
-    } else {
-      give_back(tag, {}, moment, false);
-    }
+void World::close(const JobId& id, const Moment& moment) {
+  const ModelJob* job = find(id);
+  if (job == nullptr || job->phase != Phase::kRunning || job->outlives_process || job->crashed) return;
+  if (job->cancel_requested) {
+    remove(job->tag);
+  } else {
+    give_back(job->tag, {}, moment, false);
   }
 }
 
 void World::reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us,
-                   std::uint32_t max_crashes) {
+                   std::uint32_t max_crashes, const std::set<JobId>& left) {
   const std::int64_t before_us = lowest_offset_us ? std::min(offset_us_, *lowest_offset_us) : offset_us_;
   if (lowest_offset_us) offset_us_ = instant.wall_us - instant.elapsed_us;
   const std::int64_t unseen_us = std::max<std::int64_t>(0, offset_us_ - before_us);
@@ -347,6 +344,16 @@ void World::reopen(const platform::Instant& instant, std::optional<std::int64_t>
       const std::int64_t ran_ms = std::max<std::int64_t>(0, moment.now_ms() - job.started_ms);
       job.limit_elapsed_ms =
           moment.elapsed_ms() + std::max<std::int64_t>(0, job.rules->time_limit.count() - ran_ms);
+      continue;
+    }
+    if (left.contains(find(tag)->id)) {
+      ModelJob& job = change(tag);
+      job.crashed = true;
+      job.subscription = 0;
+      job.token = 0;
+      job.lease_ms = 0;
+      job.deadline_elapsed_ms = moment.elapsed_ms();
+      job.limit_elapsed_ms = ModelJob::kNever;
       continue;
     }
     const ModelJob& job = *find(tag);

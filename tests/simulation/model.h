@@ -79,6 +79,7 @@ struct ModelJob {
   std::uint64_t token = 0;
   std::uint32_t subscription = 0;
   bool outlives_process = false;
+  bool crashed = false;    // Its process died, and there has been no room yet to charge it.
   bool delivered = false;  // And known to have reached its worker.
   bool cancel_requested = false;
   std::uint32_t lease_ms = 0;
@@ -139,12 +140,16 @@ class World {
   void postpone(std::uint64_t tag, std::int64_t due_ms, Milliseconds at_least, const Moment& moment);
   void replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, const Moment& moment);
 
-  // An orderly end: leases of the process are returned.
-  void close(const Moment& moment);
+  // An orderly end: the lease of this job is returned, if it is of the process.
+  void close(const JobId& id, const Moment& moment);
   // Leases of the process that died are charged; others get time to be heard of again. `lowest_offset_us` is given in
   // another boot of the machine: the least that the clocks were apart at any time since the store was open, for steps of
-  // the wall clock that nobody saw. In the same boot follow() has been called.
-  void reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us, std::uint32_t max_crashes);
+  // the wall clock that nobody saw. In the same boot follow() has been called. `left` are jobs that were not charged yet,
+  // because a full disk had no room for it.
+  void reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us, std::uint32_t max_crashes,
+              const std::set<JobId>& left = {});
+  // The ledger's time, where a full disk has no room to write down that it was set back.
+  void stay_at(std::int64_t now_us, const platform::Instant& instant) { offset_us_ = now_us - instant.elapsed_us; }
 
  private:
   Jobs& own();

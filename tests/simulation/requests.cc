@@ -111,18 +111,18 @@ const ModelJob* Simulation::pick_job(const std::function<bool(const ModelJob&)>&
 }
 
 // Whether a refusal with this error is the disk's fault, which was ours.
-bool Simulation::may_fail(const Error& error, bool fault_fired) const {
+bool Simulation::may_fail(const Error& error, bool fault_fired) {
   if (crashed_ || (fault_fired && error.code == ErrorCode::kIoError)) return true;
   if (disk_.faults_fired() != faults_seen_ && error.code == ErrorCode::kDiskFull) return full_;
-  if (!full_ || error.code != ErrorCode::kDiskFull) return false;
-  // What the reserve is for, it must be there for.
+  if (!has_no_reserve() || error.code != ErrorCode::kDiskFull) return false;
+  // What the reserve is for, it must be enough for.
   return !reserve_expected_ || ledger_->journal().end() - full_since_address_ > options_.reserve_bytes / 4;
 }
 
 // When it could not be made, because of a fault, there is no room for new jobs until the next try.
-bool Simulation::reserve_is_missing() const {
-  const auto files = disk_.files();
-  return std::find(files.begin(), files.end(), "/store/reserve") == files.end();
+bool Simulation::reserve_is_missing() {
+  const auto there = disk_.exists("/store/reserve");
+  return !there || !*there;
 }
 
 void Simulation::request() {
@@ -405,7 +405,7 @@ void Simulation::learn_delivered(ModelJob& job) {
   if (!job.outlives_process || job.delivered) return;
   const engine::Slot slot = ledger_->state().find(job.id);
   job.delivered = ledger_->state().leases()[ledger_->state()[slot].next].delivered;
-  expect(job.delivered || full_ || planned_ || crashed_, "a lease is not marked as delivered");
+  expect(job.delivered || has_no_reserve() || planned_ || crashed_, "a lease is not marked as delivered");
 }
 
 }  // namespace bide::simulation

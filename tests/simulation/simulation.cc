@@ -52,6 +52,7 @@ void Simulation::choose_options() {
   options_.max_jobs = 600;
   options_.result_retention = Milliseconds(chance(0.5) ? 3'600'000 : 20'000);
   options_.dead_retention = Milliseconds(chance(0.7) ? 0 : 600'000);
+  if (chance(0.2)) disk_.refuse_allocate();
   if (chance(0.06)) options_.durability = chance(0.5) ? engine::Durability::kOs : engine::Durability::kNone;
 }
 
@@ -179,8 +180,8 @@ bool Simulation::begin() {
   moment_ = now_.at(instant);
   if (Status begun = ledger_->begin(); !begun) return failed(begun.error(), "begin", false);
   if (crashed_) return failed({ErrorCode::kIoError, ""}, "begin", false);
-  if (stepped && full_ && ledger_->now_ms() != moment_.now_ms()) {
-    now_ = before;  // A full disk: the step is followed when there is room to write it down.
+  if (stepped && has_no_reserve() && ledger_->now_ms() != moment_.now_ms()) {
+    now_ = before;  // The step is followed when there is room to write it down.
     moment_ = now_.at(instant);
   } else if (stepped) {
     tally_.add(Event::kClockStepsSeen);
@@ -207,6 +208,7 @@ bool Simulation::tidy() {
     // What has been collected since then stays where it is: housekeeping may not come between.
     if (!ledger_->journal().batch_empty() || chance(0.5)) return true;
     if (!finish_commit()) return false;
+    promised_ = false;  // Nothing has been written since, and what is to be synced, housekeeping syncs.
   }
   if (chance(0.02)) return tidy_to_quiet();
   in_tidy_ = true;

@@ -110,7 +110,7 @@ class Simulation {
   void check();
   void check_wake();
   void observe_leases();
-  bool leases_may_wait() const;
+  bool leases_may_wait();
   void observe_forgotten();
   void run_task();
   void finish_tasks(const std::vector<Task>& tasks);
@@ -141,8 +141,10 @@ class Simulation {
   void apply_settled(const Settlement& settlement, const std::vector<NewJob>& effects,
                      const std::optional<BodyPlan>& body, const Status& status, bool valid, bool fault_fired);
   const ModelJob* pick_job(const std::function<bool(const ModelJob&)>& wanted);
-  bool may_fail(const Error& error, bool fault_fired) const;
-  bool reserve_is_missing() const;
+  bool may_fail(const Error& error, bool fault_fired);
+  bool reserve_is_missing();
+  // The disk is full, and what was set aside for this has been used.
+  bool has_no_reserve() { return full_ && reserve_is_missing(); }
 
   // deliveries.cc
   bool grant();

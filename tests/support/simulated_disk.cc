@@ -65,6 +65,7 @@ class SimulatedDisk::OpenFile final : public File {
     if (const int dead = check()) return system_error(dead, "allocate", path_);
     if (size > kMaximumFileBytes || offset > kMaximumFileBytes - size) return system_error(EFBIG, "allocate", path_);
     if (const int failed = state_->count(Operation::kAllocate)) return system_error(failed, "allocate", path_);
+    if (!state_->can_allocate) return system_error(EOPNOTSUPP, "allocate", path_);
     if (size > 0 && !state_->change(node_).allocate(offset, size, state_->space)) {
       return system_error(ENOSPC, "allocate", path_);
     }
@@ -241,6 +242,7 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::clone() const {
   copy->space = state_->space;
   copy->recycled = state_->recycled;
   copy->operations = state_->operations;
+  copy->can_allocate = state_->can_allocate;
   // From here on neither side owns the nodes: whoever writes first makes a copy.
   state_->token.renew();
   copy->sweep();
@@ -275,6 +277,11 @@ std::uint64_t SimulatedDisk::faults_fired() const {
 std::uint64_t SimulatedDisk::faults_outstanding() const {
   const std::lock_guard lock(state_->mutex);
   return state_->faults.outstanding();
+}
+
+void SimulatedDisk::refuse_allocate() {
+  const std::lock_guard lock(state_->mutex);
+  state_->can_allocate = false;
 }
 
 void SimulatedDisk::set_capacity(std::uint64_t bytes) {

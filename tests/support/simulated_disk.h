@@ -83,6 +83,9 @@ class SimulatedDisk final : public platform::Disk {
   std::uint64_t faults_fired() const;
   std::uint64_t faults_outstanding() const;  // Not zero at the end: the test did not test what it planned to.
 
+  // allocate() is kUnsupported from now on, as on some file systems.
+  void refuse_allocate();
+
   // In whole pages. May be set below what is used: then there is no room until some is freed.
   void set_capacity(std::uint64_t bytes);
   std::uint64_t used_bytes() const;

@@ -39,6 +39,7 @@ struct SimulatedDisk::State {
   std::uint64_t operations = 0;
   std::uint64_t life = 0;  // Raised by each crash; what was opened in an earlier life is dead.
   bool halted = false;
+  bool can_allocate = true;
 
   const PagedContent& content(NodeId id) const { return nodes.at(id)->content; }
 

@@ -241,7 +241,9 @@ Recovered Recovery::result() const {
     out.file_bytes.push_back(segments_[i].size);
   }
   out.next_base = end_;
-  out.last_is_active = !segments_.empty() && !(stop_ && stop_->offset == 0);
+  // Also where a newer one was being made when the power went: its name is gone, and the one before goes on, because
+  // the disk may be full.
+  out.last_is_active = !segments_.empty();
   return out;
 }
 

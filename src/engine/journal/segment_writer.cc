@@ -70,19 +70,27 @@ Status SegmentWriter::take_room(Address end) {
     room_end_ = generous;
     return {};
   }
-  if (taken.error().code == ErrorCode::kUnsupported) return {};  // This file system cannot promise anything.
+  if (taken.error().code == ErrorCode::kUnsupported) {
+    // Zeros take the space now, so that a full disk is found here and not by a batch that has been applied.
+    taken = fill(room_end_, generous);
+    return taken || taken.error().code != ErrorCode::kDiskFull ? taken : fill(room_end_, end);
+  }
   if (taken.error().code != ErrorCode::kDiskFull) return taken;
   if (Status status = file_->allocate(room_end_ - base_, end - room_end_); !status) return status;
   room_end_ = end;
   return {};
 }
 
-Status SegmentWriter::write_zeros(Address end) {
-  static const std::string zeros(64 << 10, '\0');
-  while (file_end_ < end) {
-    const std::size_t size = static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), end - file_end_));
-    if (Status status = write(file_end_, std::string_view(zeros).substr(0, size)); !status) return status;
+Status SegmentWriter::fill(Address from, Address end) {
+  if (end <= from) return {};
+  if (Status status = platform::write_zeros(*file_, from - base_, end - base_); !status) {
+    // Some of them may be there, and hold what is left of the disk.
+    if (status.error().code == ErrorCode::kDiskFull) {
+      if (Status cut = file_->truncate(file_end_ - base_); !cut) return cut;
+    }
+    return status;
   }
+  expect(from, end - from);
   return {};
 }
 

@@ -35,14 +35,16 @@ class SegmentWriter {
   Status sync() { return file_->sync(); }
   // Takes space up to `end`, in large steps where there is space for them. kDiskFull: nothing has changed.
   Status take_room(Address end);
-  // Fills the file with zeros up to `end`. The room must have been taken.
-  Status write_zeros(Address end);
+  // Fills the file with zeros up to `end`. kDiskFull: nothing has changed.
+  Status write_zeros(Address end) { return fill(file_end_, end); }
   // Gives back what lies beyond `end`.
   Status trim(Address end);
 
  private:
   SegmentWriter(std::unique_ptr<platform::File> file, std::string path, Address base)
       : file_(std::move(file)), path_(std::move(path)), base_(base), file_end_(base), room_end_(base) {}
+
+  Status fill(Address from, Address end);
 
   std::unique_ptr<platform::File> file_;
   const std::string path_;
