@@ -107,6 +107,7 @@ Engine::Engine(EngineOptions options, std::unique_ptr<platform::Random> random, 
       random_(std::move(random)),
       virtual_time_(options_.clock != &platform::real_clock()),
       open_report_(ledger->open_report()),
+      clock_watch_(options_.clock->watch([inbox = inbox_] { inbox->wake(); })),
       ledger_(std::move(ledger)),
       committer_([inbox = inbox_] { inbox->wake(); }),
       thread_([this] { run(); }) {}
@@ -140,7 +141,7 @@ void Engine::run() {
   std::vector<Request> requests;
   bool open = true;
   while (open) {
-    open = inbox_->take(requests, time_to_sleep());
+    open = inbox_->take(requests, time_to_sleep(), !committing_);
     turn(requests);
     requests.clear();
   }
@@ -303,7 +304,7 @@ std::optional<std::chrono::microseconds> Engine::time_to_sleep() const {
   std::optional<std::int64_t> wake = ledger_->next_wake_us();
   const std::int64_t now_us = options_.clock->now().elapsed_us;
   if (virtual_time_) {
-    // Nobody but the test moves this clock: waiting for it would be for ever or not at all.
+    // Nobody but the test moves this clock, and then it wakes us.
     if (wake && *wake <= now_us) return std::chrono::microseconds(0);
     return std::nullopt;
   }
@@ -312,11 +313,11 @@ std::optional<std::chrono::microseconds> Engine::time_to_sleep() const {
   return std::chrono::microseconds(std::max<std::int64_t>(0, *wake - now_us));
 }
 
-void Engine::catch_up() {
-  // The second request is taken in the step after the one that handed out what was due.
-  for (int i = 0; i < 2; ++i) {
-    (void)wait<bool>([this](auto done) { submit<bool>(std::move(done), [](Ledger&) { return true; }); });
-  }
+void Engine::wait_until_idle() {
+  do {
+    inbox_->wait_until_resting();
+    teller_.wait_until_idle();
+  } while (!inbox_->is_resting());  // Whoever was told may have asked for more.
 }
 
 void Engine::tidy_up() {

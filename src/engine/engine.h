@@ -56,9 +56,9 @@ class Engine : public Broker, public Inspector {
 
   // What opening found.
   const OpenReport& open_report() const { return open_report_; }
-  // Blocks until everything that is due by the clock has been handed out to whoever has credit. With a clock that tests
-  // move, this is how the engine hears of it.
-  void catch_up();
+  // Blocks until the engine sleeps: everything that was asked for is answered, and what is due by the clock has been
+  // handed out to whoever has credit. Does nothing for it but wait.
+  void wait_until_idle();
   // Blocks until housekeeping has nothing left to do.
   void tidy_up();
   // As bytes on disk: the journal with room written ahead, and the part of it that is needed.
@@ -99,6 +99,7 @@ class Engine : public Broker, public Inspector {
   const bool virtual_time_;
   OpenReport open_report_;
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::shared_ptr<void> clock_watch_;
   std::atomic<std::uint32_t> last_subscription_ = 0;
   std::atomic<std::uint64_t> last_watch_ = 0;
 

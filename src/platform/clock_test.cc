@@ -1,6 +1,9 @@
 #include "platform/clock.h"
 
+#include <sys/timex.h>
 #include <chrono>
+#include <cstdlib>
+#include <semaphore>
 
 #include <gtest/gtest.h>
 
@@ -34,6 +37,25 @@ TEST(RealClock, ElapsedTimePasses) {
   while (real_clock().now().elapsed_us == start) {
   }
   EXPECT_GT(real_clock().now().elapsed_us, start);
+}
+
+TEST(RealClock, WhoeverWatchesIsToldWhenTheWallClockIsSet) {
+  // By a microsecond: that is a step, too. Still, it is the clock of everybody on this machine.
+  if (std::getenv("BIDE_MAY_SET_CLOCK") == nullptr) GTEST_SKIP() << "the wall clock is set only if BIDE_MAY_SET_CLOCK is";
+  std::binary_semaphore jumped(0);
+  auto watch = real_clock().watch([&] { jumped.release(); });
+  for (const long by_us : {1L, 999'999L}) {
+    timex change{};
+    change.modes = ADJ_SETOFFSET;
+    change.time = {.tv_sec = by_us == 1 ? 0 : -1, .tv_usec = by_us};
+    ASSERT_GE(::clock_adjtime(CLOCK_REALTIME, &change), 0);
+    jumped.acquire();
+  }
+  watch.reset();
+}
+
+TEST(RealClock, AWatchCanEndAtOnce) {
+  for (int i = 0; i < 100; ++i) (void)real_clock().watch([] { FAIL() << "nothing has happened"; });
 }
 
 TEST(RealClockTest, ABootHasOneName) {

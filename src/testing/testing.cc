@@ -11,6 +11,7 @@
 
 #include "bide/wait.h"
 #include "engine/engine.h"
+#include "platform/clock_watchers.h"
 #include "platform/clock.h"
 #include "platform/random.h"
 #include "worker/attempt.h"
@@ -43,7 +44,11 @@ class MovableClock : public platform::Clock {
     now.elapsed_us += passed_us_.load();
     return now;
   }
-  void advance(Milliseconds time) { passed_us_ += std::chrono::microseconds(time).count(); }
+  void advance(Milliseconds time) {
+    passed_us_ += std::chrono::microseconds(time).count();
+    watchers_.call();
+  }
+  std::shared_ptr<void> watch(std::function<void()> jumped) const override { return watchers_.add(std::move(jumped)); }
 
  private:
   static platform::Instant whole_millisecond() {
@@ -53,6 +58,7 @@ class MovableClock : public platform::Clock {
 
   const platform::Instant start_ = whole_millisecond();
   std::atomic<std::int64_t> passed_us_ = 0;
+  platform::ClockWatchers watchers_;
 };
 
 class TemporaryDirectory {
@@ -133,7 +139,7 @@ Time Kit::now() const {
 void Kit::advance(Milliseconds time) {
   if (time < Milliseconds(0)) give_up("time does not go back");
   state_->clock.advance(time);
-  state_->engine->catch_up();
+  state_->engine->wait_until_idle();
 }
 
 std::size_t Kit::run_due() {
@@ -157,7 +163,7 @@ std::size_t Kit::run_due() {
 
   std::size_t attempts = 0;
   while (true) {
-    state_->engine->catch_up();
+    state_->engine->wait_until_idle();
     std::vector<Lease> leases = basket.take();
     if (leases.empty()) return attempts;
     worker::LeaseBatch batch(std::move(leases), std::chrono::steady_clock::now(), link);

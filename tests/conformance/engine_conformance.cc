@@ -44,11 +44,11 @@ class EngineSubject : public Subject {
 
   void advance(Milliseconds by) override {
     clock_.advance(by);
-    engine_->catch_up();
+    engine_->wait_until_idle();
   }
   void step_wall_clock(Milliseconds by) override {
     clock_.step_wall(by);
-    engine_->catch_up();
+    engine_->wait_until_idle();
   }
   Time now() override { return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(clock_.now().wall_us))); }
   std::optional<Milliseconds> retention() override { return engine::EngineOptions().result_retention; }

@@ -41,11 +41,11 @@ class RemoteSubject : public Subject {
 
   void advance(Milliseconds by) override {
     clock_.advance(by);
-    catch_up();
+    engine_->wait_until_idle();
   }
   void step_wall_clock(Milliseconds by) override {
     clock_.step_wall(by);
-    catch_up();
+    engine_->wait_until_idle();
   }
   Time now() override {
     return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(clock_.now().wall_us)));
@@ -80,12 +80,6 @@ class RemoteSubject : public Subject {
     http_.reset();
     api_.reset();
     engine_.reset();
-  }
-
-  // The engine has acted on the new time, and the client has looked at its leases.
-  void catch_up() {
-    engine_->catch_up();
-    remote_->look_again();
   }
 
   support::VirtualClock clock_;

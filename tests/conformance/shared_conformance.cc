@@ -47,11 +47,11 @@ class SharedSubject : public Subject {
 
   void advance(Milliseconds by) override {
     clock_.advance(by);
-    catch_up();
+    wait_until_arrived();
   }
   void step_wall_clock(Milliseconds by) override {
     clock_.step_wall(by);
-    catch_up();
+    wait_until_arrived();
   }
   Time now() override {
     return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(clock_.now().wall_us)));
@@ -75,8 +75,8 @@ class SharedSubject : public Subject {
   }
 
   // What the engine has handed out has also arrived: answers come behind it.
-  void catch_up() {
-    engine_->catch_up();
+  void wait_until_arrived() {
+    engine_->wait_until_idle();
     (void)wait<std::vector<QueueInfo>>([this](auto done) { guest_->queues(std::move(done)); });
   }
 

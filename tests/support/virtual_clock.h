@@ -1,13 +1,18 @@
-// VirtualClock: time that passes only when a test says so. Safe to share between threads.
+// VirtualClock: time that passes only when a test says so; whoever sleeps by it is woken then. Safe to share between
+// threads.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "platform/clock.h"
+#include "platform/clock_watchers.h"
 #include "platform/fatal.h"
 
 namespace bide::support {
@@ -37,19 +42,28 @@ class VirtualClock final : public platform::Clock {
   void advance(std::int64_t ms) { advance(std::chrono::milliseconds(ms)); }
   void advance(std::chrono::microseconds time) {
     platform::require(time.count() >= 0, "elapsed time never goes back");
-    const std::lock_guard lock(mutex_);
-    now_.wall_us += time.count();
-    now_.elapsed_us += time.count();
+    {
+      const std::lock_guard lock(mutex_);
+      now_.wall_us += time.count();
+      now_.elapsed_us += time.count();
+    }
+    watchers_.call();
   }
 
   // Somebody sets the wall clock; no time passes. May be negative.
   void step_wall(std::int64_t ms) { step_wall(std::chrono::milliseconds(ms)); }
   void step_wall(std::chrono::microseconds time) {
-    const std::lock_guard lock(mutex_);
-    now_.wall_us += time.count();
+    {
+      const std::lock_guard lock(mutex_);
+      now_.wall_us += time.count();
+    }
+    watchers_.call();
   }
 
+  std::shared_ptr<void> watch(std::function<void()> jumped) const override { return watchers_.add(std::move(jumped)); }
+
  private:
+  platform::ClockWatchers watchers_;
   mutable std::mutex mutex_;  // Guards everything below: the two are read together.
   platform::Instant now_;
   int boots_ = 1;

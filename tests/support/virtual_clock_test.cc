@@ -24,6 +24,19 @@ TEST(VirtualClock, AdvanceMovesBothClocks) {
   EXPECT_EQ(clock.now().elapsed_us, 30'021);
 }
 
+TEST(VirtualClock, WhoeverWatchesIsToldOfEveryMove) {
+  VirtualClock clock;
+  int moves = 0;
+  auto watch = clock.watch([&] { ++moves; });
+  clock.advance(1);
+  EXPECT_EQ(moves, 1);
+  clock.step_wall(-1);
+  EXPECT_EQ(moves, 2);
+  watch.reset();
+  clock.advance(1);
+  EXPECT_EQ(moves, 2);
+}
+
 TEST(VirtualClock, SteppingTheWallLeavesElapsedTimeAlone) {
   VirtualClock clock({.wall_us = 500, .elapsed_us = 20});
   clock.step_wall(-400);

@@ -91,9 +91,12 @@ RemoteBroker::RemoteBroker(std::shared_ptr<ApiCaller> caller, Capabilities capab
             if (!answers) return answers.error();
             return std::vector<Result<Extended>>(answers->begin(), answers->end());
           },
-          [](const Error& error) { return Result<Extended>(error); }) {}
+          [](const Error& error) { return Result<Extended>(error); }) {
+  clock_watch_ = clock_.watch([this] { look_again(); });
+}
 
 RemoteBroker::~RemoteBroker() {
+  clock_watch_.reset();
   bool silent = false;
   {
     const std::lock_guard lock(mutex_);

@@ -38,8 +38,6 @@ class RemoteBroker : public Broker, public Inspector {
 
   // As if the process were killed: without a word. From then on nothing works any more.
   void vanish();
-  // The clock was moved by a test.
-  void look_again();
 
   // Broker.
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
@@ -70,6 +68,8 @@ class RemoteBroker : public Broker, public Inspector {
   struct Watching;
   void watch_on(JobId id, std::shared_ptr<Watching> watching);
   JobId next_id();
+  // The clock has jumped: leases may be lost by now.
+  void look_again();
   std::int64_t now_ms() const { return clock_.now().elapsed_us / 1000; }
   Time wall_now() const { return Time(Milliseconds(clock_.now().wall_us / 1000)); }
   void give_back(std::vector<LeaseRef> leases, std::function<void()> done);
@@ -79,6 +79,7 @@ class RemoteBroker : public Broker, public Inspector {
   const std::shared_ptr<ApiCaller> caller_;  // Shared with subscriptions, which may outlive us.
   const Capabilities capabilities_;
   const platform::Clock& clock_;
+  std::shared_ptr<void> clock_watch_;
   HeldLeases held_;
   Coalescer<Result<Enqueued>> enqueues_;
   Coalescer<Status> settlements_;

@@ -295,6 +295,7 @@ TEST(RemoteBroker, ALeaseIsAsOldAsTheTimeThatNobodyCanAccountFor) {
   class Slow : public platform::Clock {
    public:
     platform::Instant now() const override { return {.wall_us = 0, .elapsed_us = 1'000'000 * ++calls_}; }
+    std::shared_ptr<void> watch(std::function<void()>) const override { return {}; }
     mutable std::atomic<std::int64_t> calls_ = 0;
   } clock;
   RemoteSettings settings;
