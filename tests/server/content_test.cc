@@ -161,19 +161,45 @@ class Sender {
   }
 
  private:
+  // As a client does that was told to come again, after as long as it was told.
+  RawAnswer ask_until_taken(const std::string& request) {
+    for (;;) {
+      client_.send(request);
+      RawAnswer answer = client_.receive();
+      if (answer.status != 429 && answer.status != 503) return answer;
+      wait_as_told(answer);
+    }
+  }
+
+  static void wait_as_told(const RawAnswer& answer) {
+    const auto told = answer.fields.find("retry-after");
+    ASSERT_NE(told, answer.fields.end()) << answer.body.substr(0, 300);
+    std::this_thread::sleep_for(std::chrono::seconds(std::strtol(told->second.c_str(), nullptr, 10)));
+  }
+
   void expect_status(const RawAnswer& answer, int status) {
     ASSERT_EQ(answer.status, status) << form_ << ": " << answer.body.substr(0, 300);
   }
 
   void send_pipelined(const std::vector<SentJob>& jobs, Framing framing) {
+    std::vector<std::string> requests;
     std::string all;
-    for (const SentJob& job : jobs) all += request_of(json_of(job), framing, "application/json", source_);
+    for (const SentJob& job : jobs) all += requests.emplace_back(request_of(json_of(job), framing, "application/json", source_));
     client_.send(all);
-    for (const SentJob& job : jobs) {
-      const RawAnswer answer = client_.receive();
+    std::vector<std::size_t> again;
+    const auto expect_taken = [&](const RawAnswer& answer, std::size_t i) {
       expect_status(answer, 201);
-      EXPECT_EQ(field_of(answer.body, "id"), job.id) << form_;
+      EXPECT_EQ(field_of(answer.body, "id"), jobs[i].id) << form_;
+    };
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const RawAnswer answer = client_.receive();
+      if (answer.status != 429) {
+        expect_taken(answer, i);
+      } else {
+        again.push_back(i);
+      }
     }
+    for (const std::size_t i : again) expect_taken(ask_until_taken(requests[i]), i);
   }
 
   void send_together(const std::vector<SentJob>& jobs, const Form& form) {
@@ -186,8 +212,8 @@ class Sender {
       if (lines) body += '\n';
     }
     if (many && !lines) body += form.content == Content::kObject ? "]}" : "]";
-    client_.send(request_of(std::move(body), form.framing, lines ? "application/x-ndjson" : "application/json", source_));
-    const RawAnswer answer = client_.receive();
+    const RawAnswer answer = ask_until_taken(
+        request_of(std::move(body), form.framing, lines ? "application/x-ndjson" : "application/json", source_));
     expect_status(answer, many ? 200 : 201);
     for (const SentJob& job : jobs) {
       ASSERT_NE(answer.body.find(R"("id":")" + job.id + R"(","existed":false)"), std::string::npos) << form_ << " " << job.id;
@@ -215,8 +241,7 @@ class Sender {
   void cancel(const std::vector<SentJob>& jobs) {
     std::string body = R"({"ids":[)";
     for (const SentJob& job : jobs) body += (&job == &jobs.front() ? "\"" : ",\"") + job.id + "\"";
-    client_.send(post("/v1/jobs/cancel", body + "]}", "Content-Type: application/json\r\n"));
-    expect_status(client_.receive(), 200);
+    expect_status(ask_until_taken(post("/v1/jobs/cancel", body + "]}", "Content-Type: application/json\r\n")), 200);
   }
 
   static std::string first_difference(std::string_view stored, std::string_view sent) {

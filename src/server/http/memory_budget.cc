@@ -18,10 +18,10 @@ MemoryBudget::MemoryBudget(std::uint64_t most) : limits_{most / 16, most / 2 - m
 
 std::shared_ptr<MemoryCaller> MemoryBudget::caller(std::string_view name) {
   const std::lock_guard lock(callers_mutex_);
-  std::weak_ptr<MemoryCaller>& known = callers_[std::string(name)];
-  if (auto account = known.lock()) return account;
+  const auto known = callers_.find(name);
+  if (auto account = known == callers_.end() ? nullptr : known->second.lock()) return account;
   auto account = std::make_shared<MemoryCaller>(std::string(name));
-  known = account;
+  callers_.insert_or_assign(account->name, account);
   if (callers_.size() >= sweep_callers_at_) {
     std::erase_if(callers_, [](const auto& each) { return each.second.expired(); });
     sweep_callers_at_ = std::max<std::size_t>(64, 2 * callers_.size());

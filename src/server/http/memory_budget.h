@@ -22,11 +22,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace bide::server {
@@ -93,7 +93,7 @@ class MemoryBudget {
   std::array<std::atomic<std::uint64_t>, 3> expected_ = {};
 
   std::mutex callers_mutex_;  // Guards callers_.
-  std::unordered_map<std::string, std::weak_ptr<MemoryCaller>> callers_;
+  std::map<std::string, std::weak_ptr<MemoryCaller>, std::less<>> callers_;
   std::size_t sweep_callers_at_ = 64;
 
   std::mutex mutex_;  // Guards make_room_, and is held while it runs.
