@@ -468,7 +468,7 @@ void Engine::explain(JobId id, Completion<Explanation> done) {
 }
 
 void Engine::audit(Completion<AuditReport> done) {
-  submit<AuditReport>(std::move(done), [](Ledger& ledger) { return ledger.audit(); });
+  hand_over<AuditReport>(*inbox_, std::move(done), [](Ledger& ledger, const auto& tell) { ledger.audit(tell); });
 }
 
 GiveUp Engine::watch(JobId id, Completion<JobInfo> done) {

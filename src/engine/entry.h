@@ -27,24 +27,14 @@ enum class EntryState : std::uint8_t {
   kQuarantined,  // Its record cannot be read. In memory only: on disk it is as it was before.
 };
 
-inline JobState public_state(EntryState state) {
-  switch (state) {
-    case EntryState::kReady: return JobState::kReady;
-    case EntryState::kRunning: return JobState::kRunning;
-    case EntryState::kDone: return JobState::kDone;
-    case EntryState::kDead:
-    case EntryState::kQuarantined: return JobState::kDead;
-    default: return JobState::kScheduled;
-  }
-}
-
 // Packed, because a hundred million of them must fit.
 #pragma pack(push, 4)
 struct Entry {
   JobId id;
   Slot next;  // In the one list the entry is in. Running: its place in the table of leases.
 
-  std::uint64_t due_ms : 48;  // Done and dead: when it finished.
+  // By the wall clock, or on the clock of spans: State::due() tells. Done and dead: when it finished.
+  std::uint64_t due_ms : 48;
   std::uint64_t queue : 16;
 
   std::uint64_t body_address : 48;  // Of the record with the job; 0 when done.

@@ -23,6 +23,11 @@ constexpr std::int64_t kTurnMs = 1000;
 constexpr std::size_t kGrantsAStep = 4096;
 // Of bodies: what is granted in a step is in memory at once, and often in one answer.
 constexpr std::size_t kGrantedBytesAStep = 16 << 20;
+// Looked at, and ended: for each of these something is read and written.
+constexpr std::size_t kLeasesAStep = 65'536;
+constexpr std::size_t kLeaseEndsAStep = 1024;
+// Of the dead: each is written down.
+constexpr std::size_t kForgottenAStep = 256;
 constexpr const char* kExpiredNote = "not started before it expired";
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
@@ -40,7 +45,7 @@ Ledger::Ledger(EngineOptions options)
       disk_(*options_.disk),
       clock_(*options_.clock),
       random_(*options_.random),
-      state_(options_.done_limit),
+      state_(options_.done_limit, options_.piece),
       warm_(options_.warm_bytes),
       clock_file_(disk_, options_.directory) {}
 
@@ -110,7 +115,7 @@ Status Ledger::recover() {
       if (const auto read = journal_->read(ref); !read) return read.error();
     }
   }
-  state_.forget_done(now_ms() - options_.result_retention.count());
+  state_.forget_done(now_ms() - options_.result_retention.count(), std::numeric_limits<std::size_t>::max());
   open_report_.jobs = state_.jobs();
   open_report_.torn_tails = journal_->torn_tails();
   if (Status charged = charge_crashes(); !charged) return charged;
@@ -269,68 +274,79 @@ Status Ledger::begin() {
 Status Ledger::expire_leases() {
   const std::int64_t elapsed_ms = elapsed_us_ / 1000;
   if (state_.leases().size() == 0 || elapsed_ms < lease_check_ms_) return {};
-  std::int64_t earliest = kNever;
-  std::vector<std::pair<Slot, Fault>> expired;
-  for (const Running& running : state_.leases().places()) {
+  // A pass over all leases, in pieces.
+  const std::vector<Running>& places = state_.leases().places();
+  const std::size_t end = std::min(places.size(), next_lease_ + kLeasesAStep);
+  std::size_t ended = 0;
+  for (; next_lease_ < end; ++next_lease_) {
+    const Running& running = places[next_lease_];
     if (running.slot == kNoSlot) continue;
     const std::int64_t deadline = std::min(running.deadline_ms, running.limit_ms);
     if (elapsed_ms < deadline) {
-      earliest = std::min(earliest, deadline);
-    } else {
-      expired.emplace_back(running.slot, elapsed_ms >= running.limit_ms ? Fault::kTimedOut : Fault::kLost);
+      earliest_deadline_ms_ = std::min(earliest_deadline_ms_, deadline);
+      continue;
     }
+    if (++ended > kLeaseEndsAStep) return {};
+    auto over = end_overdue(running.slot, elapsed_ms >= running.limit_ms ? Fault::kTimedOut : Fault::kLost);
+    if (!over) return over.error();
+    if (!*over) return {};
   }
-  lease_check_ms_ = std::max(earliest, elapsed_ms + kLeaseCheckMs);
-  for (const auto& [slot, fault] : expired) {
-    if (state_.leases()[state_[slot].next].crashed) {
-      Status charged = charge_crash(slot);
-      if (charged) continue;
-      const bool full = charged.error().code == ErrorCode::kDiskFull;
-      if (!full && !is_passing(charged.error())) return charged;
-      lease_check_ms_ = elapsed_ms + (full ? kRoomRetryMs : kReadRetryMs);
-      return {};
-    }
-    if (Status roomy = make_room(kRoomForDeath, true); !roomy) {
-      lease_check_ms_ = elapsed_ms + kRoomRetryMs;  // Later, when there is room.
-      return {};
-    }
-    if (state_.leases()[state_[slot].next].cancel_requested) {
-      if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed;
-      continue;
-    }
-    auto loaded = load(slot);
-    if (!loaded && is_passing(loaded.error())) {
-      lease_check_ms_ = elapsed_ms + kReadRetryMs;
-      return {};
-    }
-    if (!loaded) {
-      quarantine(slot);
-      continue;
-    }
-    const Running& running = state_.leases()[state_[slot].next];
-    if (running.outlives_process && running.subscription == 0 && !running.delivered) {
-      if (Status ended = end_unheard(slot, std::move(loaded->past)); !ended) return ended;
-      continue;
-    }
-    const bool late = fault == Fault::kTimedOut;
-    ++(late ? duplicate_starts_.timed_out : duplicate_starts_.lost);
-    const Outcome outcome = core::decide_after_fault(
-        loaded->job.retry, loaded->past.counts, fault,
-        late ? "ran longer than its time limit" : "its worker fell silent and lost the lease", random_.next(),
-        options_.max_crashes);
-    if (Status ended = end_attempt(slot, outcome, EndedBy::kLedger); !ended) return ended;
-  }
+  if (next_lease_ < places.size()) return {};
+  next_lease_ = 0;
+  lease_check_ms_ = std::max(std::exchange(earliest_deadline_ms_, kNever), elapsed_ms + kLeaseCheckMs);
   return {};
 }
 
+// False: not now; lease_check_ms_ says when.
+Result<bool> Ledger::end_overdue(Slot slot, Fault fault) {
+  const std::int64_t elapsed_ms = elapsed_us_ / 1000;
+  if (state_.leases()[state_[slot].next].crashed) {
+    Status charged = charge_crash(slot);
+    if (charged) return true;
+    const bool full = charged.error().code == ErrorCode::kDiskFull;
+    if (!full && !is_passing(charged.error())) return charged.error();
+    lease_check_ms_ = elapsed_ms + (full ? kRoomRetryMs : kReadRetryMs);
+    return false;
+  }
+  if (Status roomy = make_room(kRoomForDeath, true); !roomy) {
+    lease_check_ms_ = elapsed_ms + kRoomRetryMs;  // Later, when there is room.
+    return false;
+  }
+  if (state_.leases()[state_[slot].next].cancel_requested) {
+    if (Status removed = remove(state_[slot].id, journal::RemoveCause::kCancelled); !removed) return removed.error();
+    return true;
+  }
+  auto loaded = load(slot);
+  if (!loaded && is_passing(loaded.error())) {
+    lease_check_ms_ = elapsed_ms + kReadRetryMs;
+    return false;
+  }
+  if (!loaded) {
+    quarantine(slot);
+    return true;
+  }
+  const Running& running = state_.leases()[state_[slot].next];
+  if (running.outlives_process && running.subscription == 0 && !running.delivered) {
+    if (Status ended = end_unheard(slot, std::move(loaded->past)); !ended) return ended.error();
+    return true;
+  }
+  const bool late = fault == Fault::kTimedOut;
+  ++(late ? duplicate_starts_.timed_out : duplicate_starts_.lost);
+  const Outcome outcome = core::decide_after_fault(
+      loaded->job.retry, loaded->past.counts, fault,
+      late ? "ran longer than its time limit" : "its worker fell silent and lost the lease", random_.next(),
+      options_.max_crashes);
+  if (Status ended = end_attempt(slot, outcome, EndedBy::kLedger); !ended) return ended.error();
+  return true;
+}
+
 Status Ledger::forget_old() {
-  state_.forget_done(now_ms() - options_.result_retention.count());
+  state_.forget_done(now_ms() - options_.result_retention.count(), options_.piece);
   if (options_.dead_retention.count() == 0) return {};
-  const std::vector<JobId> old = state_.dead_before(now_ms() - options_.dead_retention.count(), 256);
-  if (old.empty()) return {};
-  if (!make_room(old.size() * JobId::kSize + 64, true)) return {};
-  for (const JobId& id : old) {
-    if (Status removed = remove(id, journal::RemoveCause::kForgotten); !removed) return removed;
+  for (std::size_t left = kForgottenAStep; left > 0; --left) {
+    const Slot slot = state_.dead_before(now_ms() - options_.dead_retention.count());
+    if (slot == kNoSlot || !make_room(64, true)) return {};
+    if (Status removed = remove(state_[slot].id, journal::RemoveCause::kForgotten); !removed) return removed;
   }
   return {};
 }
@@ -442,7 +458,15 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     // Room for a grant, or for the death of a job that has expired.
     if (!make_room(kRoomForDeath, true)) break;
     const Slot slot = state_.take_ready(*from->queue);
-    platform::require(slot != kNoSlot, "a queue counts ready jobs that it does not have");
+    if (slot == kNoSlot) {
+      passed_over += kRound;
+      break;
+    }
+    if (state_.is_early(slot)) {
+      state_.wait_again(slot);
+      ++passed_over;
+      continue;
+    }
     const Entry& entry = state_[slot];
     Lease& lease = leases.emplace_back();
     if (entry.attempts != 0 || !warm_.take(slot, entry.id, lease.job)) {
@@ -462,7 +486,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
       lease.counts = loaded->past.counts;
       lease.history = std::move(loaded->past.history);
     }
-    lease.due = Time(Milliseconds(entry.due()));
+    lease.due = Time(Milliseconds(state_.due(slot)));
     if (lease.job.expires && lease.job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
       const std::uint32_t attempts = static_cast<std::uint32_t>(entry.attempts);
       std::vector<Job> completions =
@@ -531,7 +555,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     running.limit_ms = elapsed_ms + leases[before + i].job.time_limit.count();
     running.last_chance = core::is_last_chance(leases[before + i].counts, options_.max_crashes);
     running.wants_completion = core::wants_completion(leases[before + i].job);
-    lease_check_ms_ = std::min(lease_check_ms_, std::min(running.deadline_ms, running.limit_ms));
+    note_deadline(running);
   }
   subscriber.unsettled += static_cast<int>(slots.size());
   subscriber.granted += slots.size();
@@ -547,7 +571,7 @@ std::optional<std::int64_t> Ledger::next_wake_us() const {
     wake = std::min(wake, (*done + options_.result_retention.count() + 1) * 1000 - clock_offset_us_);
   }
   if (options_.dead_retention.count() != 0) {
-    if (const auto dead = const_cast<State&>(state_).oldest_dead()) {
+    if (const auto dead = state_.oldest_dead()) {
       wake = std::min(wake, (*dead + options_.dead_retention.count() + 1) * 1000 - clock_offset_us_);
     }
   }

@@ -127,12 +127,15 @@ class Ledger {
   Status end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how);
 
   // --- Looking around and putting right.
-  std::vector<QueueInfo> queues() const;
+  std::vector<QueueInfo> queues();
   Result<JobInfo> find(const JobId& id);
   // Like every task it works in pieces, one a step; done runs after the commit of the last one.
   void list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done);
   Result<Explanation> explain(const JobId& id);
-  AuditReport audit() const;
+  // Of the moment at which it begins; a task like the others.
+  void audit(Completion<AuditReport> done);
+  // All pieces at once, for tests.
+  AuditReport audit();
   // done runs after the commit in which the job finished, or at once after the next when it has.
   // The caller chooses the number, by which a watch is given up.
   void watch(const JobId& id, std::uint64_t number, Completion<JobInfo> done);
@@ -153,6 +156,8 @@ class Ledger {
   // What is to be called after the commit of this step, with its outcome.
   using Callbacks = std::vector<std::function<void(const Status&)>>;
   Callbacks take_callbacks() { return std::exchange(after_commit_, {}); }
+  // Pieces of work are left that no request is waiting for: some jobs that are due have not been made ready yet.
+  bool is_behind() const { return state_.is_behind(); }
   bool has_tasks() const { return !tasks_.empty(); }
   // There will be no more steps: whoever still waits for an answer is told this instead.
   void abandon(const Error& error);
@@ -174,6 +179,8 @@ class Ledger {
   // kDiskFull: nothing has been done.
   Status charge_crash(Slot slot);
   void resume_lease(Running& running);
+  void note_deadline(const Running& running);
+  Result<bool> end_overdue(Slot slot, Fault fault);
   // Of a lease that outlived the process and that nobody has heard of since: given back uncharged, or poison.
   Status end_unheard(Slot slot, journal::Past past);
 
@@ -191,6 +198,9 @@ class Ledger {
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
   Result<JobInfo> describe(Slot slot);
+  AuditReport begin_audit();
+  // A task that looks at all entries: where the piece ends that begins here.
+  Slot piece_end(Slot begin) const;
   struct Listing;
   // True: the page is whole, and answered.
   Result<bool> search(Listing& listing, const Completion<JobPage>& done);
@@ -259,6 +269,9 @@ class Ledger {
   std::int64_t elapsed_us_ = 0;
   // Elapsed; no lease is looked at before.
   std::int64_t lease_check_ms_ = std::numeric_limits<std::int64_t>::max();
+  // Of the pass under way: the next lease to be looked at, and the earliest deadline of those before it.
+  std::size_t next_lease_ = 0;
+  std::int64_t earliest_deadline_ms_ = std::numeric_limits<std::int64_t>::max();
 
   std::uint64_t last_token_ = 0;
   bool needs_sync_ = false;

@@ -17,7 +17,9 @@ using journal::RecordView;
 namespace {
 
 constexpr std::uint32_t kNoNumber = 0xffff'ffff;  // Of a name that does not exist.
-constexpr Slot kSlotsAPiece = 65'536;
+// Each is written down.
+constexpr std::size_t kRemovedAPiece = 2048;
+constexpr std::size_t kReadsAPiece = 256;
 // Of records: read in one step, and for one page. A record is checked as a whole, so its body is read even to be left out.
 constexpr std::size_t kReadAPiece = 1 << 20;
 constexpr std::size_t kReadAPage = 64 << 20;
@@ -78,8 +80,8 @@ Result<JobInfo> Ledger::describe(Slot slot) {
   const Entry& entry = state_[slot];
   const EntryState state = entry.entry_state();
   JobInfo info;
-  info.state = public_state(state);
-  info.due = time_at(entry.due());
+  info.state = state_.shown_state(slot);
+  info.due = time_at(state_.due(entry));
   info.attempts = static_cast<std::uint32_t>(entry.attempts);
   if (state == EntryState::kDone) {
     info.job.id = entry.id;
@@ -123,7 +125,7 @@ Result<JobInfo> Ledger::find(const JobId& id) {
   return describe(slot);
 }
 
-std::vector<QueueInfo> Ledger::queues() const {
+std::vector<QueueInfo> Ledger::queues() {
   std::vector<QueueInfo> infos;
   for (std::size_t i = 0; i < state_.queues().size(); ++i) {
     const auto number = static_cast<std::uint16_t>(i);
@@ -137,14 +139,7 @@ std::vector<QueueInfo> Ledger::queues() const {
                    .dead = queue.count(EntryState::kDead) + queue.count(EntryState::kQuarantined),
                    .done = queue.count(EntryState::kDone),
                    .oldest_ready = {}};
-    for (const Lane& lane : queue.lanes) {
-      for (Slot slot = lane.list.head; slot != kNoSlot; slot = state_[slot].next) {
-        if (state_[slot].entry_state() == EntryState::kZombie) continue;
-        const Time due = time_at(state_[slot].due());
-        info.oldest_ready = info.oldest_ready ? std::min(*info.oldest_ready, due) : due;
-        break;
-      }
-    }
+    if (const auto oldest = state_.oldest_ready(number)) info.oldest_ready = time_at(*oldest);
     for (const auto& [id, subscriber] : subscriptions_) info.workers += subscriber.takes(number) ? 1 : 0;
     infos.push_back(std::move(info));
   }
@@ -185,7 +180,7 @@ std::optional<Place> from_cursor(const std::string& cursor) {
 
 struct Ledger::Listing {
   JobFilter filter;
-  std::uint8_t states = 0;  // Bits by EntryState.
+  std::uint8_t states = 0;  // Bits by JobState; none: all.
   bool newest_first = false;
   std::optional<std::uint32_t> queue;
   std::optional<std::uint32_t> kind;
@@ -199,16 +194,21 @@ struct Ledger::Listing {
   std::size_t bytes_read = 0;
   JobPage page;
 
-  Place place_of(const Entry& entry) const { return {newest_first ? -entry.due() : entry.due(), entry.id}; }
+  Place place_of(const State& state, Slot slot) const {
+    return {newest_first ? -state.due(slot) : state.due(slot), state[slot].id};
+  }
 
-  bool matches(const Entry& entry) const {
-    if ((states >> entry.state & 1) == 0) return false;
+  bool matches(const State& state, Slot slot) const {
+    const Entry& entry = state[slot];
+    if (!is_job(entry.entry_state()) || !shows(state.shown_state(slot))) return false;
     if (queue && entry.queue != *queue) return false;
     if (kind && entry.kind != *kind) return false;
-    if (filter.since && entry.due() < filter.since->time_since_epoch().count()) return false;
-    if (filter.until && entry.due() > filter.until->time_since_epoch().count()) return false;
-    return !after || place_of(entry) > *after;
+    if (filter.since && state.due(slot) < filter.since->time_since_epoch().count()) return false;
+    if (filter.until && state.due(slot) > filter.until->time_since_epoch().count()) return false;
+    return !after || place_of(state, slot) > *after;
   }
+
+  bool shows(JobState state) const { return states == 0 || (states >> static_cast<unsigned>(state) & 1) != 0; }
 
   void trim() {
     std::sort(best.begin(), best.end());
@@ -235,21 +235,11 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
     }
   }
   for (const JobState state : filter.states) {
-    switch (state) {
-      case JobState::kScheduled: listing->states |= 1u << static_cast<unsigned>(EntryState::kScheduled); break;
-      case JobState::kReady: listing->states |= 1u << static_cast<unsigned>(EntryState::kReady); break;
-      case JobState::kRunning: listing->states |= 1u << static_cast<unsigned>(EntryState::kRunning); break;
-      case JobState::kDone: listing->states |= 1u << static_cast<unsigned>(EntryState::kDone); break;
-      case JobState::kDead:
-        listing->states |= 1u << static_cast<unsigned>(EntryState::kDead);
-        listing->states |= 1u << static_cast<unsigned>(EntryState::kQuarantined);
-        break;
-    }
+    listing->states = static_cast<std::uint8_t>(listing->states | 1u << static_cast<unsigned>(state));
   }
   listing->newest_first = !filter.states.empty() && std::all_of(filter.states.begin(), filter.states.end(), [](JobState s) {
     return s == JobState::kDone || s == JobState::kDead;
   });
-  if (filter.states.empty()) listing->states = 0b1011'1110;
   listing->filter = std::move(filter);
   const auto run = [this, listing, done]() -> Result<bool> {
     return listing->found ? read_page(*listing, done) : search(*listing, done);
@@ -257,8 +247,14 @@ void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit
   tasks_.push_back({run, [done](const Error& error) { done(error); }});
 }
 
+Slot Ledger::piece_end(Slot begin) const {
+  return static_cast<Slot>(std::min<std::size_t>(state_.slots(), begin + State::kPiece));
+}
+
 Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
-  const Slot end = std::min<Slot>(state_.slots(), listing.cursor + kSlotsAPiece);
+  const Slot end = piece_end(listing.cursor);
+  std::size_t reads = 0;
+  std::size_t read = 0;
   // Since the last piece a name may have gone and its number have been given to another.
   const auto number_of = [](const Names& names, const std::string& name) -> std::optional<std::uint32_t> {
     if (name.empty()) return std::nullopt;
@@ -267,18 +263,20 @@ Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
   listing.queue = number_of(state_.queues().names(), listing.filter.queue);
   listing.kind = number_of(state_.kinds(), listing.filter.kind);
   if (listing.queue == kNoNumber || listing.kind == kNoNumber) listing.cursor = state_.slots();
-  for (; listing.cursor < end; ++listing.cursor) {
+  for (; listing.cursor < end && reads < kReadsAPiece && read < kReadAPiece; ++listing.cursor) {
     const Entry& entry = state_[listing.cursor];
-    if (!is_job(entry.entry_state()) || !listing.matches(entry)) continue;
+    if (!listing.matches(state_, listing.cursor)) continue;
     if (!listing.filter.error.empty()) {
       if (entry.entry_state() == EntryState::kDone) continue;
+      ++reads;
+      read += entry.has_details() ? entry.details_bytes : entry.body_bytes;
       const auto past = load_past(listing.cursor);
       // Of one that cannot be read nobody knows, so it is shown.
       if (past && (past->history.empty() || past->history.back().text.find(listing.filter.error) == std::string::npos)) {
         continue;
       }
     }
-    listing.best.push_back(listing.place_of(entry));
+    listing.best.push_back(listing.place_of(state_, listing.cursor));
     if (listing.best.size() >= 2 * listing.limit + 2) listing.trim();
   }
   if (listing.cursor < state_.slots()) return false;
@@ -294,7 +292,7 @@ Result<bool> Ledger::read_page(Listing& listing, const Completion<JobPage>& done
     if (listing.bytes >= JobPage::kMostBytes || listing.bytes_read >= kReadAPage) break;
     const Slot slot = state_.find(listing.best[listing.next++].id);
     // Steps of others come between the pieces.
-    if (slot == kNoSlot || (listing.states >> state_[slot].state & 1) == 0) continue;
+    if (slot == kNoSlot || !listing.shows(state_.shown_state(slot))) continue;
     read += state_[slot].body_bytes + state_[slot].details_bytes;
     auto info = describe(slot);
     // A record that cannot be read spoils neither the page nor the store.
@@ -323,8 +321,8 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
   auto run = [this, queue, done, cursor = Slot{0}, removed = std::uint64_t{0}]() mutable -> Result<bool> {
     // With its last job the queue goes, and its number may be given to another.
     const auto is_here = [this, &queue](const Entry& entry) { return state_.queues().names().find(queue) == entry.queue; };
-    const Slot end = std::min<Slot>(state_.slots(), cursor + kSlotsAPiece);
-    for (; cursor < end; ++cursor) {
+    const Slot end = piece_end(cursor);
+    for (std::size_t left = kRemovedAPiece; cursor < end && left > 0; ++cursor) {
       const Entry& entry = state_[cursor];
       const EntryState state = entry.entry_state();
       if ((state != EntryState::kScheduled && state != EntryState::kReady) || !is_here(entry)) continue;
@@ -334,6 +332,7 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
       }
       if (Status gone = remove(entry.id, journal::RemoveCause::kPurged); !gone) return gone.error();
       ++removed;
+      --left;
     }
     if (cursor < state_.slots()) return false;
     answer_after_commit<std::uint64_t>(done, removed);
@@ -391,10 +390,10 @@ Result<Explanation> Ledger::explain(const JobId& id) {
   switch (info->state) {
     case JobState::kDone:
       return Explanation{"done", "It is done, after " + std::to_string(info->attempts) + " attempt(s), " +
-                                     span(now_ms() - entry.due()) + " ago."};
+                                     span(now_ms() - state_.due(entry)) + " ago."};
     case JobState::kDead:
       return Explanation{"dead", "It is dead (" + std::string(to_string(info->dead_reason.value_or(DeadReason::kRejected))) +
-                                     ") since " + span(now_ms() - entry.due()) + last_error +
+                                     ") since " + span(now_ms() - state_.due(entry)) + last_error +
                                      ". Replay it to give it a fresh start."};
     case JobState::kRunning: {
       const Running& running = state_.leases()[entry.next];
@@ -403,7 +402,7 @@ Result<Explanation> Ledger::explain(const JobId& id) {
                                         (running.cancel_requested ? ", which was asked to stop." : ".")};
     }
     case JobState::kScheduled: {
-      const std::string wait = span(entry.due() - now_ms());
+      const std::string wait = span(state_.due(entry) - now_ms());
       if (!info->note.empty()) return Explanation{"returned", "It was given back (" + info->note + ") and is due in " + wait + "."};
       if (info->counts.total() > 0) {
         return Explanation{"retry", "It waits for attempt " + std::to_string(info->attempts + 1) + " of " +
@@ -434,7 +433,7 @@ Result<Explanation> Ledger::explain(const JobId& id) {
   return Explanation{"behind", "It is ready and will be handed out next; " + std::to_string(ready) + " job(s) are ready in " + queue + "."};
 }
 
-AuditReport Ledger::audit() const {
+AuditReport Ledger::begin_audit() {
   AuditReport report;
   const Counters& counters = state_.counters();
   report.accepted = counters.accepted;
@@ -456,10 +455,33 @@ AuditReport Ledger::audit() const {
   }
   report.live = report.details["scheduled"] + report.details["ready"] + report.details["running"] + report.details["dead"];
   report.details["quarantined"] = state_.quarantined().size();
-  report.problems = state_.audit();
-  for (std::string& problem : state_.audit_names()) report.problems.push_back(std::move(problem));
-  report_damage(report.problems);
+  report.problems = state_.audit_names();
+  state_.begin_audit();
   return report;
+}
+
+void Ledger::audit(Completion<AuditReport> done) {
+  auto run = [this, done, report = std::optional<AuditReport>()]() mutable -> Result<bool> {
+    if (!report) report = begin_audit();
+    auto problems = state_.audit_piece();
+    if (!problems) return false;
+    report->problems.insert(report->problems.end(), problems->begin(), problems->end());
+    report_damage(report->problems);
+    answer_after_commit<AuditReport>(done, std::move(*report));
+    return true;
+  };
+  tasks_.push_back({std::move(run), [done](const Error& error) { done(error); }});
+}
+
+AuditReport Ledger::audit() {
+  AuditReport report = begin_audit();
+  for (;;) {
+    if (auto problems = state_.audit_piece()) {
+      report.problems.insert(report.problems.end(), problems->begin(), problems->end());
+      report_damage(report.problems);
+      return report;
+    }
+  }
 }
 
 }  // namespace bide::engine

@@ -74,7 +74,14 @@ void Ledger::resume_lease(Running& running) {
     running.last_chance = core::is_last_chance(loaded->past.counts, options_.max_crashes);
     running.wants_completion = core::wants_completion(loaded->job);
   }
-  lease_check_ms_ = std::min({lease_check_ms_, running.deadline_ms, running.limit_ms});
+  note_deadline(running);
+}
+
+void Ledger::note_deadline(const Running& running) {
+  const std::int64_t deadline_ms = std::min(running.deadline_ms, running.limit_ms);
+  lease_check_ms_ = std::min(lease_check_ms_, deadline_ms);
+  // A pass may be under way that has come past it.
+  earliest_deadline_ms_ = std::min(earliest_deadline_ms_, deadline_ms);
 }
 
 // The process that gave the lease died before it could say that the lease reached a worker. Perhaps it never did: then
@@ -95,7 +102,7 @@ Status Ledger::end_unheard(Slot slot, journal::Past past) {
   journal::Changed record{.id = entry.id,
                           .cause = journal::ChangeCause::kReturned,
                           .at_ms = now_ms(),
-                          .due_ms = entry.due(),
+                          .due_ms = state_.due(entry),
                           .due_is_wall = static_cast<bool>(entry.due_is_wall),
                           .dead = {},
                           .attempts = static_cast<std::uint32_t>(entry.attempts),

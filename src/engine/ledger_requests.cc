@@ -307,7 +307,7 @@ Status Ledger::save_body(const LeaseRef& lease, std::string body) {
   const Entry& entry = state_[slot];
   loaded->job.body = std::move(body);
   // Written as an attempt that ended with a new body, and the same lease given again: the batch is all or nothing.
-  const journal::Acceptance record{.due_ms = entry.due(),
+  const journal::Acceptance record{.due_ms = state_.due(entry),
                                    .accepted_ms = now_ms(),
                                    .due_is_wall = entry.due_is_wall != 0,
                                    .past = std::move(loaded->past),
@@ -449,7 +449,7 @@ Status Ledger::give_back(Slot slot, const Returned& returned, EndedBy by) {
                           .cause = ChangeCause::kReturned,
                           .token = by == EndedBy::kSettle ? state_.leases()[entry.next].token : 0,
                           .at_ms = now_ms(),
-                          .due_ms = returned.after.count() > 0 ? (now_us_ + 999) / 1000 + returned.after.count() : entry.due(),
+                          .due_ms = returned.after.count() > 0 ? (now_us_ + 999) / 1000 + returned.after.count() : state_.due(entry),
                           .due_is_wall = returned.after.count() > 0 ? false : static_cast<bool>(entry.due_is_wall),
                           .dead = {},
                           .attempts = static_cast<std::uint32_t>(entry.attempts) - 1,
@@ -485,7 +485,7 @@ std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids, const CancelOp
       continue;
     }
     const EntryState state = state_[slot].entry_state();
-    if (options.state && public_state(state) != *options.state) {
+    if (options.state && state_.shown_state(slot) != *options.state) {
       statuses.push_back(wrong_state(id, state, std::string(to_string(*options.state)).c_str()));
     } else if (state == EntryState::kDone) {
       statuses.push_back(wrong_state(id, state, "scheduled, ready, running and dead"));

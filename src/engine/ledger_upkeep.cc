@@ -47,6 +47,7 @@ Result<bool> Ledger::tidy(bool busy) {
   const std::uint64_t growth = journal_->written() - snapshot_at_;
   const std::uint64_t worth = std::max(options_.snapshot_bytes, state_.jobs() * 80);
   if (growth > worth || compactor_->wants_snapshot(snapshot_at_)) {
+    if (state_.settle_epoch()) return true;
     needs_sync_ = true;
     if (Status committed = commit(); !committed) return committed.error();
     if (Status hardened = journal_->harden(); !hardened) {

@@ -37,10 +37,9 @@ class LiveBytes {
   }
   std::uint64_t total() const { return total_; }
   std::uint64_t of(journal::Address base) const {
-    for (const Share& share : shares_) {
-      if (share.base == base) return share.live;
-    }
-    return 0;
+    const auto at = std::lower_bound(shares_.begin(), shares_.end(), base,
+                                     [](const Share& share, journal::Address a) { return share.base < a; });
+    return at != shares_.end() && at->base == base ? at->live : 0;
   }
   void forget(journal::Address base) {
     std::erase_if(shares_, [base](const Share& share) { return share.base == base; });

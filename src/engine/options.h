@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -44,6 +45,9 @@ struct EngineOptions {
 
   // Told how long each batch took to be written and synced. On a thread of the engine; must not block.
   std::function<void(std::chrono::microseconds)> on_commit = {};
+
+  // Of jobs: whatever concerns many of them is done in pieces of so many, and requests are answered in between.
+  std::size_t piece = 32'768;
 
   // For tests; null means the real thing.
   platform::Disk* disk = nullptr;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -10,13 +11,18 @@
 #include <vector>
 
 #include "engine/names.h"
+#include "engine/run_list.h"
 #include "engine/slab.h"
 
 namespace bide::engine {
 
 struct Lane {
   int priority = 0;
-  SlotList list;  // By due time, then arrival.
+  // By due time, then arrival. Apart, because a step of the wall clock moves the one against the other.
+  RunList after_a_span;
+  RunList by_the_clock;
+
+  RunList& list_of(const Entry& entry) { return entry.due_is_wall ? by_the_clock : after_a_span; }
 };
 
 struct Queue {
@@ -54,16 +60,19 @@ class Queues {
   void insert(Slot slot);
   // Before all others of its lane.
   void insert_first(Slot slot);
-  // The next entry to run, or kNoSlot. Zombies on the way are given to dropped(slot).
+  // The next entry to run, or kNoSlot. Zombies on the way are given to dropped(slot), each for one of the budget; when that
+  // is used up there may be an entry behind them. Spans are measured on a clock that is behind ours by `shift_ms`.
   template <class Dropped>
-  Slot pop(std::uint16_t queue, Dropped&& dropped);
-  // The same, left in its place.
+  Slot pop(std::uint16_t queue, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped);
+  // When the first of those that wait was due, on our clock; nothing when there is none.
   template <class Dropped>
-  Slot front(std::uint16_t queue, Dropped&& dropped);
+  std::optional<std::int64_t> oldest(std::uint16_t queue, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped);
   void clear_lanes();
 
  private:
-  SlotList& lane(Queue& queue, int priority);
+  Lane& lane(Queue& queue, int priority);
+  template <class Dropped>
+  Slot front(RunList& list, std::size_t& budget, Dropped&& dropped);
 
   Slab& slab_;
   Names names_;
@@ -72,21 +81,41 @@ class Queues {
 };
 
 template <class Dropped>
-Slot Queues::front(std::uint16_t number, Dropped&& dropped) {
+Slot Queues::front(RunList& list, std::size_t& budget, Dropped&& dropped) {
+  while (!list.empty() && slab_[list.head()].entry_state() == EntryState::kZombie) {
+    if (budget == 0) return kNoSlot;
+    --budget;
+    dropped(list.pop_front(slab_));
+  }
+  return list.head();
+}
+
+template <class Dropped>
+Slot Queues::pop(std::uint16_t number, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped) {
   for (Lane& lane : queues_[number].lanes) {
-    while (!lane.list.empty()) {
-      if (slab_[lane.list.head].entry_state() != EntryState::kZombie) return lane.list.head;
-      dropped(lane.list.pop_front(slab_));
-    }
+    const Slot span = front(lane.after_a_span, budget, dropped);
+    const Slot clock = front(lane.by_the_clock, budget, dropped);
+    if (budget == 0) return kNoSlot;
+    if (span == kNoSlot && clock == kNoSlot) continue;
+    const bool by_the_clock = span == kNoSlot || (clock != kNoSlot && slab_[clock].due() < slab_[span].due() + shift_ms);
+    return (by_the_clock ? lane.by_the_clock : lane.after_a_span).pop_front(slab_);
   }
   return kNoSlot;
 }
 
 template <class Dropped>
-Slot Queues::pop(std::uint16_t number, Dropped&& dropped) {
-  const Slot slot = front(number, dropped);
-  if (slot != kNoSlot) lane(queues_[number], static_cast<int>(slab_[slot].priority)).pop_front(slab_);
-  return slot;
+std::optional<std::int64_t> Queues::oldest(std::uint16_t number, std::int64_t shift_ms, std::size_t& budget,
+                                           Dropped&& dropped) {
+  std::optional<std::int64_t> oldest;
+  const auto see = [&](RunList& list, std::int64_t shift) {
+    const Slot slot = front(list, budget, dropped);
+    if (slot != kNoSlot) oldest = std::min(oldest.value_or(slab_[slot].due() + shift), slab_[slot].due() + shift);
+  };
+  for (Lane& lane : queues_[number].lanes) {
+    see(lane.after_a_span, shift_ms);
+    see(lane.by_the_clock, 0);
+  }
+  return oldest;
 }
 
 }  // namespace bide::engine

@@ -11,24 +11,27 @@ namespace {
 
 class QueuesTest : public testing::Test {
  protected:
-  Slot add(std::int64_t due, int priority = 0) {
+  Slot add(std::int64_t due, int priority = 0, bool due_is_wall = false) {
     const Slot slot = slab_.allocate();
     slab_[slot] = Entry{};
     slab_[slot].queue = queue_;
     slab_[slot].set_due(due);
     slab_[slot].priority = static_cast<std::int8_t>(priority);
+    slab_[slot].due_is_wall = due_is_wall;
     slab_[slot].set_state(EntryState::kReady);
     queues_.insert(slot);
     return slot;
   }
   Slot pop() {
-    return queues_.pop(queue_, [this](Slot zombie) { dropped_.push_back(zombie); });
+    std::size_t budget = 100;
+    return queues_.pop(queue_, shift_ms_, budget, [this](Slot zombie) { dropped_.push_back(zombie); });
   }
 
   Slab slab_;
   Queues queues_{slab_};
   std::uint16_t queue_ = *queues_.hold("q");
   std::vector<Slot> dropped_;
+  std::int64_t shift_ms_ = 0;
 };
 
 TEST_F(QueuesTest, HighestPriorityThenDueThenArrival) {
@@ -60,6 +63,28 @@ TEST_F(QueuesTest, ZombiesAreSkippedAndHandedBack) {
   slab_[zombie].set_state(EntryState::kZombie);
   EXPECT_EQ(pop(), job);
   EXPECT_EQ(dropped_, std::vector<Slot>{zombie});
+}
+
+TEST_F(QueuesTest, SpansAndTimesOfTheClockAreComparedAsTheClockIsNow) {
+  const Slot span = add(10);
+  const Slot clock = add(15, 0, true);
+  const Slot later_span = add(12);
+  ASSERT_EQ(pop(), span);
+  shift_ms_ = 10;  // The wall clock was set forward: what waits for a span is due later by it.
+  EXPECT_EQ(pop(), clock);
+  EXPECT_EQ(pop(), later_span);
+}
+
+TEST_F(QueuesTest, ClearingAwayZombiesIsBounded) {
+  for (int i = 0; i < 10; ++i) slab_[add(10)].set_state(EntryState::kZombie);
+  const Slot job = add(20);
+  std::size_t budget = 4;
+  const auto drop = [this](Slot zombie) { dropped_.push_back(zombie); };
+  EXPECT_EQ(queues_.pop(queue_, 0, budget, drop), kNoSlot);
+  EXPECT_EQ(budget, 0u);
+  EXPECT_EQ(dropped_.size(), 4u);
+  budget = 100;
+  EXPECT_EQ(queues_.pop(queue_, 0, budget, drop), job);
 }
 
 }  // namespace

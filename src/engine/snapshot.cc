@@ -25,6 +25,8 @@ constexpr std::uint32_t kVersion = 2;  // Version 1 has no length of leases, nor
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 constexpr std::size_t kBlockBytes = 256 * 1024;
+// Looked at in one step: most of them may be free, or saved already.
+constexpr Slot kSlotsAPiece = 262'144;
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr std::string_view kUnfinished = "snapshot.tmp";
 
@@ -130,7 +132,8 @@ bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
   return in.done();
 }
 
-void encode_row(Encoder& out, const Entry& entry, std::uint16_t queue, std::uint16_t kind, std::string_view unique_key) {
+void encode_row(Encoder& out, const Entry& entry, std::int64_t due_ms, std::uint16_t queue, std::uint16_t kind,
+                std::string_view unique_key) {
   out.id(entry.id);
   // Whether a scheduled job is ready, or cannot be read, is found out anew when it is loaded.
   const EntryState state = entry.entry_state();
@@ -139,7 +142,7 @@ void encode_row(Encoder& out, const Entry& entry, std::uint16_t queue, std::uint
   out.u8(static_cast<std::uint8_t>((entry.due_is_wall ? kDueIsWall : 0) | (entry.has_expiry ? kHasExpiry : 0) |
                                    (entry.has_unique_key ? kHasUniqueKey : 0) | (unique_key.empty() ? 0 : kHoldsKey)));
   out.u8(static_cast<std::uint8_t>(entry.priority));
-  out.count(entry.due_ms);
+  out.count(static_cast<std::uint64_t>(std::max<std::int64_t>(0, due_ms)));
   out.count(queue);
   out.count(kind);
   out.count(entry.attempts);
@@ -195,7 +198,8 @@ SnapshotWriter::SnapshotWriter(platform::Disk& disk, std::string directory, Stat
       at_(at),
       end_(state.slots()),
       queues_(numbers_in_file(state.queues().names())),
-      kinds_(numbers_in_file(state.kinds())) {
+      kinds_(numbers_in_file(state.kinds())),
+      shift_ms_(state.shift_ms()) {
   begin();
   state_.begin_epoch([this](Slot slot) { save_row(slot); });
 }
@@ -233,7 +237,8 @@ std::vector<std::uint16_t> SnapshotWriter::numbers_in_file(const Names& names) {
 void SnapshotWriter::save_row(Slot slot) {
   Encoder out(block_);
   const Entry& entry = state_[slot];
-  encode_row(out, entry, queues_[entry.queue], kinds_[entry.kind], state_.unique_keys().key_of(slot));
+  encode_row(out, entry, State::due(entry, shift_ms_), queues_[entry.queue], kinds_[entry.kind],
+             state_.unique_keys().key_of(slot));
   ++rows_;
 }
 
@@ -261,8 +266,9 @@ Result<bool> SnapshotWriter::step(std::size_t bytes) {
     offset_ = head_.size();
   }
   const std::uint64_t until = offset_ + bytes;
-  while (offset_ < until && cursor_ < end_) {
-    while (cursor_ < end_ && block_.size() < kBlockBytes) {
+  const Slot stop = end_ - cursor_ > kSlotsAPiece ? cursor_ + kSlotsAPiece : end_;
+  while (offset_ < until && cursor_ < stop) {
+    while (cursor_ < stop && block_.size() < kBlockBytes) {
       const Slot slot = cursor_++;
       const EntryState state = state_[slot].entry_state();
       if (state == EntryState::kFree || state == EntryState::kZombie || state_.in_epoch(slot)) continue;

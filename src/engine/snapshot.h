@@ -45,6 +45,7 @@ class SnapshotWriter {
   // By number at the beginning: an entry that would change is saved first, so no row has a number given since.
   const std::vector<std::uint16_t> queues_;
   const std::vector<std::uint16_t> kinds_;
+  const std::int64_t shift_ms_;  // As it was: steps of the clock since then are in the journal.
   std::unique_ptr<platform::File> file_;
   std::uint64_t offset_ = 0;
   std::string head_;   // Header and first block, as they were at the beginning.

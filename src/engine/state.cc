@@ -12,6 +12,9 @@ using platform::require;
 
 namespace {
 
+// Each adds one: of more than that are too many, they become fewer.
+constexpr std::size_t kForgottenWithADone = 16;
+
 Error misfit(const char* record, const JobId& id, const char* why) {
   return Error{ErrorCode::kDamaged, std::string("the journal says ") + record + " of job " + id.to_string() + ", " + why +
                                         "; `bide store check` says more, `bide store repair` keeps what can be read"};
@@ -19,12 +22,14 @@ Error misfit(const char* record, const JobId& id, const char* why) {
 
 }  // namespace
 
-State::State(std::uint64_t done_limit) : ids_(slab_), wheel_(slab_), queues_(slab_), done_limit_(done_limit) {
+State::State(std::uint64_t done_limit, std::size_t piece)
+    : ids_(slab_), wheel_(slab_), wall_wheel_(slab_), queues_(slab_), done_limit_(done_limit), piece_(piece) {
   (void)workers_.hold("");
 }
 
 Entry& State::touch(Slot slot) {
   Entry& entry = slab_[slot];
+  changing(slot);
   if (saved_ && entry.epoch != epoch_) {
     saved_(slot);
     entry.epoch = epoch_;
@@ -51,7 +56,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
       if (slab_[slot].entry_state() != EntryState::kDone) return misfit("accepted", record.id, "which is there already");
       forget(slot);  // It was done and forgotten, which is not written down, and came again.
     }
-    slot = slab_.allocate();
+    slot = allocate();
     Entry& entry = slab_[slot];
     entry = Entry{};
     entry.id = record.id;
@@ -61,8 +66,8 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     ++counters_.accepted;
   }
   Entry& entry = slab_[slot];
-  entry.set_due(record.due_ms);
   entry.due_is_wall = record.due_is_wall;
+  set_due(entry, record.due_ms);
   entry.has_expiry = record.has_expiry;
   hold_names(entry, record.queue, record.kind);
   entry.priority = static_cast<std::int8_t>(record.priority);
@@ -135,7 +140,7 @@ Status State::apply(const journal::Changed& record, RecordRef at) {
     return {};
   }
   if (!record.unique_key.empty()) keys_.hold(record.unique_key, slot);
-  entry.set_due(record.due_ms);
+  set_due(entry, record.due_ms);
   entry.set_state(EntryState::kScheduled);
   count(entry, +1);
   place(slot);
@@ -160,7 +165,7 @@ Status State::apply(const journal::DoneRecord& record, RecordRef at, Slot slot) 
   ++done_count_;
   if (started_) {
     done_.push_back(slab_, slot);
-    forget_done(0);
+    forget_done(0, kForgottenWithADone);
   }
   return {};
 }
@@ -195,20 +200,13 @@ Status State::apply(const journal::QueueRecord& record) {
 }
 
 Status State::apply(const journal::ClockStep& record) {
-  for (Slot slot = 0; slot < slab_.size(); ++slot) {
-    const Entry& entry = slab_[slot];
-    const EntryState state = entry.entry_state();
-    const bool waits = state == EntryState::kScheduled || state == EntryState::kReady ||
-                       state == EntryState::kRunning || state == EntryState::kQuarantined;
-    if (!waits || entry.due_is_wall) continue;
-    touch(slot).set_due(entry.due() + record.by_ms);
-  }
   // How long an attempt has run does not change with the clock.
   for (Running& running : leases_.places()) {
     if (running.slot != kNoSlot) running.started_ms += record.by_ms;
   }
   last_time_ms_ += record.by_ms;
-  if (started_) place_all(wheel_.now() + record.by_ms);
+  shift_ms_ += record.by_ms;
+  if (started_) set_time(now_ms_ + record.by_ms, wall_ms_);
   return {};
 }
 

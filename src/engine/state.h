@@ -2,12 +2,19 @@
 // recovery alike. It does no I/O, reads no clock and starts no thread.
 //
 // Whether a scheduled job is ready follows from its due time, so it is not written down: advance() moves it.
+//
+// A job waits for a time of the wall clock, or for a span of time to pass. Spans are measured on a clock of their own, which
+// no step of the wall clock touches: our time less `shift`. So a step changes the shift, and no entry.
+//
+// Whatever could take long is done in pieces, between which everything may change: advance() does one.
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +54,10 @@ inline constexpr std::size_t kMaxNames = Names::kMost;
 
 class State {
  public:
-  explicit State(std::uint64_t done_limit);
+  // So many entries are handled in one piece.
+  static constexpr std::size_t kPiece = 32'768;
+
+  explicit State(std::uint64_t done_limit, std::size_t piece = kPiece);
 
   // Applying. kDamaged: the record does not fit what went before it; a live request is checked before it is applied.
   // A caller that knows the job's slot gives it and saves a look-up; kNoSlot: there is no such job yet.
@@ -70,27 +80,35 @@ class State {
   // kNoSlot; or a live job whose record is in no segment, which is damage.
   Slot start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Journal& journal);
 
-  // Scheduled jobs that are due become ready. Those due by the wall clock also wait for that.
+  // Scheduled jobs that are due become ready. Those due by the wall clock also wait for that. A piece of it: while it
+  // is_behind(), there is more to do.
   void advance(std::int64_t now_ms, std::int64_t wall_ms);
+  bool is_behind() const { return behind_; }
   // When advance() may have something to do next.
   std::optional<std::int64_t> next_due() const;
+  // How many entries the pieces have handled.
+  std::uint64_t handled() const { return handled_; }
 
-  // The next ready job of a queue, taken out of its lane; kNoSlot when there is none. It must be granted or changed.
+  // The next ready job of a queue, taken out of its lane. It must be granted or changed, or given to one of the two below.
+  // kNoSlot: there is none, or there is too much to clear away before it; then it is one for the next step.
   Slot take_ready(std::uint16_t queue);
   // One that was taken last and is neither granted nor changed: it is the next again.
   void put_back(Slot slot);
+  // The wall clock was stepped back since the job became ready: it waits again.
+  bool is_early(Slot slot) const { return slab_[slot].due_is_wall && slab_[slot].due() > now_ms_; }
+  void wait_again(Slot slot);
 
   // A scheduled, ready or running job leaves the place it is in; a lease ends. That is not written down: the next opening
   // finds the damage again, or finds it mended. What may be written of it is that it was removed or changed.
   void quarantine(Slot slot, const Quarantine& why);
   const std::map<Slot, Quarantine>& quarantined() const { return quarantined_; }
 
-  // Done jobs beyond the limit, or finished before this time, are forgotten; that is not written down.
-  void forget_done(std::int64_t before_ms);
+  // Done jobs beyond the limit, or finished before this time, are forgotten; that is not written down. At most `most`.
+  void forget_done(std::int64_t before_ms, std::size_t most);
   std::optional<std::int64_t> oldest_done() const;
-  // Dead jobs that died before this time, oldest first; at most `most`.
-  std::vector<JobId> dead_before(std::int64_t before_ms, std::size_t most);
-  std::optional<std::int64_t> oldest_dead();
+  // The dead job that died first, if it died before this time. What was removed is cleared away, a piece at most.
+  Slot dead_before(std::int64_t before_ms);
+  std::optional<std::int64_t> oldest_dead() const;
 
   // Looking.
   Slot find(const JobId& id) const { return ids_.find(id); }
@@ -105,6 +123,17 @@ class State {
     if (slot != kNoSlot) __builtin_prefetch(&slab_[slot]);
   }
   const Entry& operator[](Slot slot) const { return slab_[slot]; }
+  // On our clock. Done and dead: when it finished.
+  std::int64_t due(const Entry& entry) const { return due(entry, shift_ms_); }
+  static std::int64_t due(const Entry& entry, std::int64_t shift_ms) {
+    return entry.due() + (waits_for_span(entry) ? shift_ms : 0);
+  }
+  std::int64_t due(Slot slot) const { return due(slab_[slot]); }
+  std::int64_t shift_ms() const { return shift_ms_; }
+  // What it is by its due time, whether it has been moved there yet or not.
+  JobState shown_state(Slot slot) const;
+  // When the first ready job of the queue was due.
+  std::optional<std::int64_t> oldest_ready(std::uint16_t queue);
   Slot slots() const { return slab_.size(); }
   std::uint64_t jobs() const { return ids_.size(); }
   const Queues& queues() const { return queues_; }
@@ -135,16 +164,20 @@ class State {
   // One line for each name that is held more or less often than it should be.
   std::vector<std::string> audit_names() const;
 
-  // Every job in exactly one place, and the counters add up. One line for each thing that is wrong.
-  std::vector<std::string> audit() const;
+  // Every job is in exactly one place, and the counters add up, as it is when the audit begins: an entry that is about to
+  // change is counted first, as it was. Each call of audit_piece() handles a piece; at the end it gives one line for each
+  // thing that is wrong. One audit at a time.
+  void begin_audit();
+  std::optional<std::vector<std::string>> audit_piece();
 
   // For the snapshot: before an entry changes for the first time since begin_epoch(), `saved` sees it as it was.
   // Entries made since then carry the new epoch already.
   void begin_epoch(std::function<void(Slot)> saved);
   // Every entry has been saved, or is new.
   void end_epoch() { saved_ = nullptr; }
-  // The snapshot failed: every entry counts as saved.
+  // The snapshot failed: every entry counts as saved. True: there is more to do, before the next epoch.
   void abandon_epoch();
+  bool settle_epoch();
   bool in_epoch(Slot slot) const { return slab_[slot].epoch == epoch_; }
   void enter_epoch(Slot slot) { slab_[slot].epoch = epoch_; }
   // Loading a snapshot, before start().
@@ -153,16 +186,45 @@ class State {
   void restore_counters(const Counters& counters, std::uint64_t last_token, std::int64_t last_time_ms);
 
  private:
+  struct Audit;
+
+  static bool waits_for_span(const Entry& entry) {
+    switch (entry.entry_state()) {
+      case EntryState::kScheduled:
+      case EntryState::kReady:
+      case EntryState::kRunning:
+      case EntryState::kQuarantined: return !entry.due_is_wall;
+      default: return false;
+    }
+  }
+  // Of a job that waits; `due_is_wall` is set.
+  void set_due(Entry& entry, std::int64_t due_ms) { entry.set_due(due_ms - (entry.due_is_wall ? 0 : shift_ms_)); }
+
+  Slot allocate();
   Entry& touch(Slot slot);
+  void changing(Slot slot) {
+    if (audit_) count_for_audit(slot);
+  }
+  void count_for_audit(Slot slot);
+  void see_for_audit(Slot slot, EntryState expected);
   void count(const Entry& entry, int by);
   void set_state(Slot slot, EntryState state);
+  void set_time(std::int64_t now_ms, std::int64_t wall_ms);
+  std::int64_t wall_due_ms() const { return std::min(now_ms_, wall_ms_); }
+  TimerWheel& wheel_of(const Entry& entry) { return entry.due_is_wall ? wall_wheel_ : wheel_; }
+  bool is_due(const Entry& entry) const {
+    return entry.due() <= (entry.due_is_wall ? wall_due_ms() : now_ms_ - shift_ms_);
+  }
   void place(Slot slot);              // Of a scheduled job, by its due time: wheel or lane.
   void forget(Slot slot);             // The job is gone: out of every index.
   void unlink(Slot slot);             // Frees the entry, or leaves a zombie in the list it is in.
   Slot relocate(Slot slot);           // To a fresh slot in no list; the old one is a zombie.
   bool is_linked(const Entry& entry) const;
   void drop_zombie(Slot slot);
-  void sweep_zombies();
+  // A walk through all lists, in pieces: zombies leave them, and an audit sees what is there.
+  void begin_walk();
+  bool walk(std::size_t& budget);
+  bool come_across(Slot slot, EntryState expected);
   void end_lease(Slot slot);
   void no_longer_taken(Entry& entry);
   void set_body(Entry& entry, journal::RecordRef at);
@@ -171,30 +233,40 @@ class State {
   void release_names(const Entry& entry);
   void names_of_done(const Entry& entry, bool done);
   bool free_names(bool queues, std::size_t most);
-  void place_all(std::int64_t now_ms);
+  void place_all();
 
   Slab slab_;
   IdIndex ids_;
-  TimerWheel wheel_;
+  TimerWheel wheel_;       // On the clock of spans.
+  TimerWheel wall_wheel_;  // On ours, as far as the wall clock has got there.
   Queues queues_;
   Names kinds_;
   Names workers_;
   LeaseTable leases_;
   UniqueKeys keys_;
   LiveBytes live_;
-  SlotList done_;  // Oldest first, and so are the dead.
-  SlotList dead_;
+  RunList done_;  // Oldest first, and so are the dead.
+  RunList dead_;
   std::map<Slot, Quarantine> quarantined_;
-  std::vector<Slot> held_;  // Due by our time, but the wall clock is a little behind.
   Counters counters_;
   const std::uint64_t done_limit_;
+  const std::size_t piece_;
   std::uint64_t done_count_ = 0;
   std::uint64_t zombies_ = 0;
   Slot names_cursor_ = 0;  // Where free_names() goes on.
   std::uint64_t last_token_ = 0;
   std::int64_t last_time_ms_ = 0;
+  std::int64_t now_ms_ = 0;  // What advance() was told last; the wheels may not have got there.
   std::int64_t wall_ms_ = 0;
+  std::int64_t shift_ms_ = 0;
+  std::uint64_t handled_ = 0;
+  bool behind_ = false;
   bool started_ = false;
+  bool walking_ = false;
+  std::uint32_t pass_ = 0;    // Of the walk.
+  std::size_t walk_at_ = 0;   // The number of the list.
+  std::shared_ptr<Audit> audit_;  // Shared, because its type is known elsewhere only.
+  Slot settled_epoch_ = kNoSlot;  // After a snapshot that failed: the entries from here on are not settled yet.
   std::uint8_t epoch_ : 1 = 0;
   std::function<void(Slot)> saved_;
 };

@@ -1,13 +1,27 @@
-// State::audit: the proof that every accepted job is in exactly one place.
+// The audit: the proof that every accepted job is in exactly one place. It is about one moment, and works in pieces while
+// everything goes on: first through all lists, then through all entries.
 
-#include <map>
+#include <array>
+#include <cstdlib>
 #include <string>
 
 #include "engine/state.h"
+#include "platform/fatal.h"
 
 namespace bide::engine {
 
 namespace {
+
+constexpr std::size_t kMostProblems = 20;
+
+// Of an entry.
+enum Seen : std::uint8_t {
+  kNotYet,
+  kInAList,
+  kCounted,  // It has changed since, or is new: there is no more to say.
+};
+
+using Counts = std::array<std::uint64_t, 8>;
 
 std::string differs(const std::string& what, std::uint64_t counted, std::uint64_t found) {
   return what + ": counted " + std::to_string(counted) + ", found " + std::to_string(found);
@@ -15,83 +29,125 @@ std::string differs(const std::string& what, std::uint64_t counted, std::uint64_
 
 }  // namespace
 
-std::vector<std::string> State::audit() const {
-  constexpr std::size_t kMostProblems = 20;
-  std::vector<std::string> problems;
-  const auto problem = [&](std::string text) {
+struct State::Audit {
+  struct Free {
+    void operator()(std::uint8_t* bytes) const { std::free(bytes); }
+  };
+
+  explicit Audit(const State& state)
+      : end(state.slab_.size()),
+        // As for entries: what is not touched costs nothing.
+        seen(static_cast<std::uint8_t*>(std::calloc(end + 1u, 1))),
+        counters(state.counters_),
+        ids(state.ids_.size()),
+        bytes(state.live_.total()),
+        found(state.queues_.size()) {
+    platform::require(seen != nullptr, "out of memory for an audit");
+    for (std::size_t i = 0; i < state.queues_.size(); ++i) {
+      counts.push_back(state.queues_[static_cast<std::uint16_t>(i)].counts);
+    }
+  }
+
+  void problem(std::string text) {
     if (problems.size() < kMostProblems) problems.push_back(std::move(text));
-  };
-
-  // In how many lists each slot is seen, and whether it belongs there.
-  std::vector<std::uint8_t> seen(slab_.size(), 0);
-  const auto see = [&](Slot slot, EntryState expected, const char* where) {
-    if (seen[slot] < 255) ++seen[slot];
-    const EntryState state = slab_[slot].entry_state();
-    if (state != expected && state != EntryState::kZombie) {
-      problem("job " + slab_[slot].id.to_string() + " is in the " + where + " but not in that state");
-    }
-  };
-  const auto see_list = [&](const SlotList& list, EntryState expected, const char* where) {
-    std::uint64_t steps = 0;
-    for (Slot slot = list.head; slot != kNoSlot; slot = slab_[slot].next) {
-      see(slot, expected, where);
-      if (++steps > slab_.size()) {
-        problem(std::string("a list of the ") + where + " never ends");
-        return;
-      }
-    }
-  };
-  const_cast<TimerWheel&>(wheel_).for_each_list(
-      [&](const SlotList& list) { see_list(list, EntryState::kScheduled, "timer"); });
-  for (const Slot slot : held_) see(slot, EntryState::kScheduled, "timer");
-  for (std::size_t queue = 0; queue < queues_.size(); ++queue) {
-    for (const Lane& lane : queues_[static_cast<std::uint16_t>(queue)].lanes) {
-      see_list(lane.list, EntryState::kReady, "ready lanes");
-    }
-  }
-  see_list(done_, EntryState::kDone, "done list");
-  see_list(dead_, EntryState::kDead, "dead list");
-  for (const auto& [slot, why] : quarantined_) see(slot, EntryState::kQuarantined, "quarantine");
-  for (const Running& running : leases_.places()) {
-    if (running.slot != kNoSlot) see(running.slot, EntryState::kRunning, "lease table");
   }
 
-  std::uint64_t live = 0;
-  std::uint64_t known = 0;
-  std::uint64_t bytes = 0;
-  std::map<std::uint16_t, std::array<std::uint64_t, 8>> counts;
-  for (Slot slot = 0; slot < slab_.size(); ++slot) {
-    const Entry& entry = slab_[slot];
+  void count(const Entry& entry) {
     const EntryState state = entry.entry_state();
-    if (state == EntryState::kFree) {
-      if (seen[slot] != 0) problem("a free entry is in a list");
-      continue;
-    }
-    if (seen[slot] != 1) {
-      problem("job " + entry.id.to_string() + " is in " + std::to_string(seen[slot]) + " places");
-    }
-    if (state == EntryState::kZombie) continue;
+    if (state == EntryState::kFree || state == EntryState::kZombie) return;
     ++known;
     if (state != EntryState::kDone) ++live;
-    ++counts[static_cast<std::uint16_t>(entry.queue)][entry.state];
-    bytes += entry.body_bytes + entry.details_bytes;
-    if (ids_.find(entry.id) != slot) problem("job " + entry.id.to_string() + " cannot be found by its id");
-    if (state != EntryState::kDone && entry.body_bytes == 0) problem("job " + entry.id.to_string() + " has no body");
+    ++found[entry.queue][entry.state];
+    found_bytes += entry.body_bytes + entry.details_bytes;
   }
-  for (std::size_t queue = 0; queue < queues_.size(); ++queue) {
-    const auto number = static_cast<std::uint16_t>(queue);
-    for (std::size_t state = 0; state < 8; ++state) {
-      const std::uint64_t counted = queues_[number].counts[state];
-      if (counted != counts[number][state]) {
-        problem(differs("queue " + queues_.names()[number] + ", state " + std::to_string(state), counted,
-                        counts[number][state]));
+
+  const Slot end;  // Slots from here on are new.
+  const std::unique_ptr<std::uint8_t[], Free> seen;
+  // As it was when the audit began.
+  const Counters counters;
+  const std::uint64_t ids;
+  const std::uint64_t bytes;
+  std::vector<Counts> counts;
+
+  std::size_t lease = 0;  // The next one to be looked at, and the next entry.
+  Slot slot = 0;
+  std::uint64_t known = 0;
+  std::uint64_t live = 0;
+  std::uint64_t found_bytes = 0;
+  std::vector<Counts> found;
+  std::vector<std::string> problems;
+};
+
+void State::begin_audit() {
+  audit_ = std::make_shared<Audit>(*this);
+  begin_walk();
+}
+
+void State::count_for_audit(Slot slot) {
+  if (slot >= audit_->end || audit_->seen[slot] == kCounted) return;
+  if (slot >= audit_->slot) audit_->count(slab_[slot]);
+  audit_->seen[slot] = kCounted;
+}
+
+void State::see_for_audit(Slot slot, EntryState expected) {
+  if (!audit_ || slot >= audit_->end || audit_->seen[slot] == kCounted) return;
+  if (audit_->seen[slot] == kInAList) audit_->problem("job " + slab_[slot].id.to_string() + " is in more than one place");
+  if (slab_[slot].entry_state() != expected) {
+    audit_->problem("job " + slab_[slot].id.to_string() + " is in a list of another state");
+  }
+  audit_->seen[slot] = kInAList;
+}
+
+std::optional<std::vector<std::string>> State::audit_piece() {
+  Audit& audit = *audit_;
+  std::size_t budget = piece_;
+  const auto is_over = [&] {
+    if (walking_ && !walk(budget)) return false;
+    for (; audit.lease < leases_.places().size() && budget > 0; ++audit.lease, --budget) {
+      const Slot slot = leases_.places()[audit.lease].slot;
+      if (slot != kNoSlot) see_for_audit(slot, EntryState::kRunning);
+    }
+    if (budget == 0) return false;
+    if (audit.slot == 0) {
+      for (const auto& [slot, why] : quarantined_) see_for_audit(slot, EntryState::kQuarantined);
+    }
+    for (; audit.slot < audit.end && budget > 0; ++audit.slot, --budget) {
+      const std::uint8_t seen = audit.seen[audit.slot];
+      if (seen == kCounted) continue;
+      const Entry& entry = slab_[audit.slot];
+      const EntryState state = entry.entry_state();
+      audit.count(entry);
+      if (state == EntryState::kFree) {
+        if (seen == kInAList) audit.problem("a free entry is in a list");
+        continue;
       }
+      if (seen == kNotYet) audit.problem("job " + entry.id.to_string() + " is in no place");
+      if (state == EntryState::kZombie) continue;
+      if (ids_.find(entry.id) != audit.slot) audit.problem("job " + entry.id.to_string() + " cannot be found by its id");
+      if (state != EntryState::kDone && entry.body_bytes == 0) audit.problem("job " + entry.id.to_string() + " has no body");
+    }
+    return audit.slot == audit.end;
+  };
+  const bool over = is_over();
+  handled_ += piece_ - budget;
+  if (!over) return std::nullopt;
+
+  for (std::size_t queue = 0; queue < audit.counts.size(); ++queue) {
+    for (std::size_t state = 0; state < 8; ++state) {
+      if (audit.counts[queue][state] == audit.found[queue][state]) continue;
+      audit.problem(differs("queue " + queues_.names()[static_cast<std::uint16_t>(queue)] + ", state " +
+                                std::to_string(state),
+                            audit.counts[queue][state], audit.found[queue][state]));
     }
   }
-  if (ids_.size() != known) problem(differs("ids", ids_.size(), known));
-  if (live_.total() != bytes) problem(differs("live bytes", live_.total(), bytes));
-  const std::uint64_t gone = counters_.done + counters_.removed();
-  if (counters_.accepted != gone + live) problem(differs("accepted", counters_.accepted, gone + live));
+  if (audit.ids != audit.known) audit.problem(differs("ids", audit.ids, audit.known));
+  if (audit.bytes != audit.found_bytes) audit.problem(differs("live bytes", audit.bytes, audit.found_bytes));
+  const std::uint64_t gone = audit.counters.done + audit.counters.removed();
+  if (audit.counters.accepted != gone + audit.live) {
+    audit.problem(differs("accepted", audit.counters.accepted, gone + audit.live));
+  }
+  std::vector<std::string> problems = std::move(audit.problems);
+  audit_.reset();
   return problems;
 }
 

@@ -9,6 +9,13 @@ namespace bide::engine {
 
 using journal::RecordRef;
 
+namespace {
+
+// Cleared away on the way to the next ready job.
+constexpr std::size_t kZombiesAtOnce = 1024;
+
+}  // namespace
+
 void State::count(const Entry& entry, int by) {
   std::uint64_t& counter = queues_[static_cast<std::uint16_t>(entry.queue)].counts[entry.state];
   counter = by > 0 ? counter + 1 : counter - 1;
@@ -16,6 +23,7 @@ void State::count(const Entry& entry, int by) {
 
 void State::set_state(Slot slot, EntryState state) {
   Entry& entry = slab_[slot];
+  changing(slot);
   count(entry, -1);
   entry.set_state(state);
   count(entry, +1);
@@ -35,14 +43,28 @@ void State::set_details(Entry& entry, RecordRef at) {
 
 void State::place(Slot slot) {
   if (!started_) return;
-  const Entry& entry = slab_[slot];
-  if (entry.due() > wheel_.now()) {
-    wheel_.insert(slot);
-  } else if (entry.due_is_wall && entry.due() > wall_ms_) {
-    held_.push_back(slot);
-  } else {
+  if (is_due(slab_[slot])) {
     set_state(slot, EntryState::kReady);
     queues_.insert(slot);
+  } else {
+    wheel_of(slab_[slot]).insert(slot);
+  }
+}
+
+Slot State::allocate() {
+  const Slot slot = slab_.allocate();
+  changing(slot);
+  return slot;
+}
+
+JobState State::shown_state(Slot slot) const {
+  switch (slab_[slot].entry_state()) {
+    case EntryState::kReady: return is_early(slot) ? JobState::kScheduled : JobState::kReady;
+    case EntryState::kRunning: return JobState::kRunning;
+    case EntryState::kDone: return JobState::kDone;
+    case EntryState::kDead:
+    case EntryState::kQuarantined: return JobState::kDead;
+    default: return is_due(slab_[slot]) ? JobState::kReady : JobState::kScheduled;
   }
 }
 
@@ -58,13 +80,14 @@ bool State::is_linked(const Entry& entry) const {
 }
 
 void State::unlink(Slot slot) {
+  changing(slot);
   if (!is_linked(slab_[slot])) {
     slab_.release(slot);
     return;
   }
   slab_[slot].set_state(EntryState::kZombie);
   ++zombies_;
-  if (zombies_ > 4096 && zombies_ > ids_.size() / 2) sweep_zombies();
+  if (!walking_ && !audit_ && zombies_ > piece_ / 8 && zombies_ > ids_.size() / 2) begin_walk();
 }
 
 void State::drop_zombie(Slot slot) {
@@ -72,20 +95,48 @@ void State::drop_zombie(Slot slot) {
   --zombies_;
 }
 
-void State::sweep_zombies() {
-  const auto sweep = [this](SlotList& list) {
-    list.remove_if(slab_, [this](Slot slot) {
-      if (slab_[slot].entry_state() != EntryState::kZombie) return false;
-      drop_zombie(slot);
-      return true;
-    });
-  };
-  wheel_.for_each_list(sweep);
-  for (std::size_t queue = 0; queue < queues_.size(); ++queue) {
-    for (Lane& lane : queues_[static_cast<std::uint16_t>(queue)].lanes) sweep(lane.list);
+void State::begin_walk() {
+  walking_ = true;
+  ++pass_;
+  walk_at_ = 0;
+}
+
+bool State::come_across(Slot slot, EntryState expected) {
+  if (slab_[slot].entry_state() == EntryState::kZombie) {
+    drop_zombie(slot);
+    return false;
   }
-  sweep(done_);
-  sweep(dead_);
+  see_for_audit(slot, expected);
+  return true;
+}
+
+// True: it is over. Within a wheel what is being moved comes last: what has left a list since the walk came there is not
+// met a second time, and what left before it came there is met.
+bool State::walk(std::size_t& budget) {
+  const auto is_over = [&](RunList& list, EntryState expected) {
+    while (budget > 0) {
+      const std::size_t seen = list.walk(slab_, pass_, [&](Slot slot) { return come_across(slot, expected); });
+      if (seen == 0) return true;
+      budget -= std::min(budget, seen);
+    }
+    return false;
+  };
+  constexpr std::size_t kWheels = 2 * TimerWheel::kLists;
+  for (; walk_at_ < kWheels + 2 + queues_.size(); ++walk_at_) {
+    if (walk_at_ < kWheels) {
+      TimerWheel& wheel = walk_at_ < TimerWheel::kLists ? wheel_ : wall_wheel_;
+      if (!is_over(wheel.list(walk_at_ % TimerWheel::kLists), EntryState::kScheduled)) return false;
+    } else if (walk_at_ < kWheels + 2) {
+      const bool done = walk_at_ == kWheels;
+      if (!is_over(done ? done_ : dead_, done ? EntryState::kDone : EntryState::kDead)) return false;
+    } else {
+      for (Lane& lane : queues_[static_cast<std::uint16_t>(walk_at_ - kWheels - 2)].lanes) {
+        if (!is_over(lane.after_a_span, EntryState::kReady) || !is_over(lane.by_the_clock, EntryState::kReady)) return false;
+      }
+    }
+  }
+  walking_ = false;
+  return true;
 }
 
 void State::end_lease(Slot slot) {
@@ -129,7 +180,7 @@ Slot State::relocate(Slot slot) {
   ids_.erase(copy.id);
   keys_.release(slot);
   unlink(slot);
-  const Slot fresh = slab_.allocate();
+  const Slot fresh = allocate();
   slab_[fresh] = copy;
   slab_[fresh].next = kNoSlot;
   ids_.insert(fresh);
@@ -137,34 +188,57 @@ Slot State::relocate(Slot slot) {
   return fresh;
 }
 
-void State::advance(std::int64_t now_ms, std::int64_t wall_ms) {
+void State::set_time(std::int64_t now_ms, std::int64_t wall_ms) {
+  now_ms_ = now_ms;
   wall_ms_ = wall_ms;
-  if (!held_.empty()) {
-    std::vector<Slot> held;
-    held.swap(held_);
-    for (const Slot slot : held) {
-      if (slab_[slot].entry_state() == EntryState::kZombie) {
-        drop_zombie(slot);
-      } else {
-        place(slot);
-      }
-    }
-  }
-  wheel_.advance(
-      now_ms, [this](Slot slot) { place(slot); }, [this](Slot slot) { drop_zombie(slot); });
+  if (wall_due_ms() < wall_wheel_.now()) wall_wheel_.turn_back(wall_due_ms());
+}
+
+void State::advance(std::int64_t now_ms, std::int64_t wall_ms) {
+  set_time(now_ms, wall_ms);
+  std::size_t budget = piece_;
+  const auto is_there = [&](TimerWheel& wheel, std::int64_t to_ms) {
+    return wheel.advance(
+        to_ms, budget, [this](Slot slot) { place(slot); }, [this](Slot slot) { drop_zombie(slot); },
+        [this](Slot slot) { changing(slot); });
+  };
+  const bool spans_are_there = is_there(wheel_, now_ms_ - shift_ms_);
+  behind_ = !is_there(wall_wheel_, wall_due_ms()) || !spans_are_there;
+  if (walking_ && !audit_) (void)walk(budget);
+  handled_ += piece_ - budget;
 }
 
 std::optional<std::int64_t> State::next_due() const {
-  if (!held_.empty()) return wheel_.now() + 1;
-  return wheel_.next();
+  if (behind_ || (walking_ && !audit_)) return now_ms_;
+  std::optional<std::int64_t> next;
+  if (const auto due = wheel_.next()) next = *due + shift_ms_;
+  // Our time may be there already, and the wall clock a little behind.
+  if (const auto due = wall_wheel_.next()) next = std::min(next.value_or(*due), std::max(*due, now_ms_ + 1));
+  return next;
 }
 
 Slot State::take_ready(std::uint16_t queue) {
-  const Slot slot = queues_.pop(queue, [this](Slot zombie) { drop_zombie(zombie); });
-  if (slot == kNoSlot) return kNoSlot;
+  std::size_t budget = kZombiesAtOnce;
+  const Slot slot = queues_.pop(queue, shift_ms_, budget, [this](Slot zombie) { drop_zombie(zombie); });
+  if (slot == kNoSlot) {
+    platform::require(budget == 0, "a queue counts ready jobs that it does not have");
+    return kNoSlot;
+  }
+  changing(slot);
   slab_[slot].next = kTaken;
   ++queues_[queue].taken;
   return slot;
+}
+
+void State::wait_again(Slot slot) {
+  no_longer_taken(slab_[slot]);
+  set_state(slot, EntryState::kScheduled);
+  place(slot);
+}
+
+std::optional<std::int64_t> State::oldest_ready(std::uint16_t queue) {
+  std::size_t budget = kZombiesAtOnce;
+  return queues_.oldest(queue, shift_ms_, budget, [this](Slot zombie) { drop_zombie(zombie); });
 }
 
 void State::replace_body(Slot slot, RecordRef at) {
@@ -186,9 +260,9 @@ void State::no_longer_taken(Entry& entry) {
   --queues_[static_cast<std::uint16_t>(entry.queue)].taken;
 }
 
-void State::forget_done(std::int64_t before_ms) {
-  while (!done_.empty()) {
-    const Slot slot = done_.head;
+void State::forget_done(std::int64_t before_ms, std::size_t most) {
+  for (; !done_.empty() && most > 0; --most) {
+    const Slot slot = done_.head();
     if (slab_[slot].entry_state() == EntryState::kZombie) {
       done_.pop_front(slab_);
       drop_zombie(slot);
@@ -214,33 +288,30 @@ void State::forget_done(std::int64_t before_ms) {
 
 std::optional<std::int64_t> State::oldest_done() const {
   if (done_.empty()) return std::nullopt;
-  return slab_[done_.head].due();
+  return slab_[done_.head()].due();
 }
 
-std::vector<JobId> State::dead_before(std::int64_t before_ms, std::size_t most) {
-  std::vector<JobId> ids;
-  for (Slot slot = dead_.head; slot != kNoSlot && ids.size() < most; slot = slab_[slot].next) {
-    const Entry& entry = slab_[slot];
-    if (entry.entry_state() == EntryState::kZombie) continue;
-    if (entry.due() >= before_ms) break;
-    ids.push_back(entry.id);
+Slot State::dead_before(std::int64_t before_ms) {
+  for (std::size_t left = piece_; !dead_.empty() && left > 0; --left) {
+    const Slot slot = dead_.head();
+    if (slab_[slot].entry_state() != EntryState::kZombie) return slab_[slot].due() < before_ms ? slot : kNoSlot;
+    dead_.pop_front(slab_);
+    drop_zombie(slot);
   }
-  return ids;
+  return kNoSlot;
 }
 
-std::optional<std::int64_t> State::oldest_dead() {
-  while (!dead_.empty() && slab_[dead_.head].entry_state() == EntryState::kZombie) {
-    drop_zombie(dead_.pop_front(slab_));
-  }
+// What was removed is among them: then it is looked at sooner than need be.
+std::optional<std::int64_t> State::oldest_dead() const {
   if (dead_.empty()) return std::nullopt;
-  return slab_[dead_.head].due();
+  return slab_[dead_.head()].due();
 }
 
-void State::place_all(std::int64_t now_ms) {
+void State::place_all() {
   // Zombies are not linked anywhere once all lists are begun anew.
-  wheel_.reset(now_ms);
+  wheel_.reset(now_ms_ - shift_ms_);
+  wall_wheel_.reset(wall_due_ms());
   queues_.clear_lanes();
-  held_.clear();
   done_ = {};
   dead_ = {};
   std::vector<Slot> ready;
@@ -248,13 +319,11 @@ void State::place_all(std::int64_t now_ms) {
   for (Slot slot = 0; slot < slab_.size(); ++slot) {
     Entry& entry = slab_[slot];
     switch (entry.entry_state()) {
-      case EntryState::kZombie: drop_zombie(slot); break;
-      case EntryState::kReady: set_state(slot, EntryState::kScheduled); [[fallthrough]];
       case EntryState::kScheduled:
-        if (entry.due() > now_ms) {
-          wheel_.insert(slot);
-        } else {
+        if (is_due(entry)) {
           ready.push_back(slot);
+        } else {
+          wheel_of(entry).insert(slot);
         }
         break;
       case EntryState::kDone:
@@ -266,7 +335,7 @@ void State::place_all(std::int64_t now_ms) {
     return [this, record](Slot a, Slot b) {
       const Entry& x = slab_[a];
       const Entry& y = slab_[b];
-      return x.due() != y.due() ? x.due() < y.due() : (x.*record)().address < (y.*record)().address;
+      return due(x) != due(y) ? due(x) < due(y) : (x.*record)().address < (y.*record)().address;
     };
   };
   std::sort(ready.begin(), ready.end(), by_time(&Entry::body));
@@ -301,8 +370,8 @@ Slot State::start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Jour
     forget(slot);
   }
   started_ = true;
-  wall_ms_ = wall_ms;
-  place_all(now_ms);
+  set_time(now_ms, wall_ms);
+  place_all();
   live_.attach(journal);
   for (Slot slot = 0; slot < slab_.size(); ++slot) {
     const Entry& entry = slab_[slot];
@@ -320,11 +389,19 @@ void State::begin_epoch(std::function<void(Slot)> saved) {
 
 void State::abandon_epoch() {
   saved_ = nullptr;
-  for (Slot slot = 0; slot < slab_.size(); ++slot) slab_[slot].epoch = epoch_;
+  settled_epoch_ = 0;
+}
+
+bool State::settle_epoch() {
+  if (settled_epoch_ == kNoSlot) return false;
+  const Slot end = static_cast<Slot>(std::min<std::size_t>(slab_.size(), settled_epoch_ + 8 * piece_));
+  for (; settled_epoch_ < end; ++settled_epoch_) slab_[settled_epoch_].epoch = epoch_;
+  if (end == slab_.size()) settled_epoch_ = kNoSlot;
+  return settled_epoch_ != kNoSlot;
 }
 
 Slot State::restore(const Entry& entry, std::string_view unique_key) {
-  const Slot slot = slab_.allocate();
+  const Slot slot = allocate();
   slab_[slot] = entry;
   slab_[slot].next = kNoSlot;
   slab_[slot].epoch = epoch_;

@@ -9,6 +9,15 @@ namespace bide::engine {
 void TimerWheel::insert(Slot slot) {
   const std::uint64_t due = slab_[slot].due_ms;
   platform::require(due > now_, "a timer must be set for later");
+  if (!moving_.empty() && due < moving_end_) {
+    moving_.push_back(slab_, slot);
+  } else {
+    file(slot);
+  }
+}
+
+void TimerWheel::file(Slot slot) {
+  const std::uint64_t due = slab_[slot].due_ms;
   const unsigned level = (63u - static_cast<unsigned>(std::countl_zero(due ^ now_))) / 8;
   const unsigned index = static_cast<unsigned>(due >> (8 * level)) & 0xff;
   levels_[level].lists[index].push_back(slab_, slot);
@@ -36,6 +45,7 @@ std::optional<std::uint64_t> TimerWheel::next_list(unsigned& level, unsigned& in
 }
 
 std::optional<std::int64_t> TimerWheel::next() const {
+  if (!moving_.empty()) return now();
   unsigned level = 0;
   unsigned index = 0;
   const std::optional<std::uint64_t> start = next_list(level, index);
@@ -43,8 +53,22 @@ std::optional<std::int64_t> TimerWheel::next() const {
   return static_cast<std::int64_t>(*start);
 }
 
+void TimerWheel::turn_back(std::int64_t to_ms) {
+  // Those of the same time are in one list, or some of them are being moved into it and these come behind.
+  RunList all;
+  for (Level& level : levels_) {
+    for (RunList& list : level.lists) all.append(list.take());
+    level.occupied = {};
+  }
+  all.append(moving_.take());
+  moving_ = all.take();
+  moving_end_ = ~0ull;
+  now_ = static_cast<std::uint64_t>(to_ms < 0 ? 0 : to_ms);
+}
+
 void TimerWheel::reset(std::int64_t now_ms) {
-  levels_ = {};
+  for (Level& level : levels_) level = Level();
+  moving_ = RunList();
   now_ = static_cast<std::uint64_t>(now_ms < 0 ? 0 : now_ms);
 }
 

@@ -2,6 +2,9 @@
 // each value of one byte of the time; an entry lies at the level of the highest byte in which its due time differs from
 // the present, and moves down as that comes near. Insertion is O(1), and so is expiry, amortised. Entries with the same
 // due time come out in the order in which they went in.
+//
+// Any number of entries can lie in one list, so a list is moved down in pieces. Until all of it has moved, time stands
+// still for the wheel.
 
 #pragma once
 
@@ -9,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "engine/run_list.h"
 #include "engine/slab.h"
 
 namespace bide::engine {
@@ -24,19 +28,21 @@ class TimerWheel {
 
   // Moves now() forward and calls due(slot) for every entry that has become due, in the order of their due times.
   // Zombies that it comes across are given to dropped(slot) instead. Entries have left the wheel when they are given.
-  template <class Due, class Dropped>
-  void advance(std::int64_t to_ms, Due&& due, Dropped&& dropped);
+  // moved(slot) is told of those that come into another list.
+  //
+  // Handles at most `budget` entries and takes them off it. False: there is more to do, and now() has not got there yet.
+  template <class Due, class Dropped, class Moved>
+  bool advance(std::int64_t to_ms, std::size_t& budget, Due&& due, Dropped&& dropped, Moved&& moved);
+
+  // Moves now() back. Every entry is put into its place anew by the next calls of advance().
+  void turn_back(std::int64_t to_ms);
 
   // Not before this time will anything be due; nothing when it is empty.
   std::optional<std::int64_t> next() const;
 
-  // Shows every list.
-  template <class See>
-  void for_each_list(See&& see) {
-    for (Level& level : levels_) {
-      for (SlotList& list : level.lists) see(list);
-    }
-  }
+  // Its lists, one of which holds what is being moved; that comes last.
+  static constexpr std::size_t kLists = 6 * 256 + 1;
+  RunList& list(std::size_t number) { return number == kLists - 1 ? moving_ : levels_[number / 256].lists[number % 256]; }
 
   // Forgets every list and begins again at this time. The caller inserts the entries anew.
   void reset(std::int64_t now_ms);
@@ -46,10 +52,12 @@ class TimerWheel {
   using Bits = std::array<std::uint64_t, 4>;
 
   struct Level {
-    std::array<SlotList, 256> lists;
+    std::array<RunList, 256> lists;
     Bits occupied{};
   };
 
+  // Into the list where it belongs.
+  void file(Slot slot);
   // The first occupied list of the level after this one; 256 when there is none.
   static unsigned next_occupied(const Bits& bits, unsigned after);
   unsigned digit(unsigned level) const { return static_cast<unsigned>(now_ >> (8 * level)) & 0xff; }
@@ -60,34 +68,42 @@ class TimerWheel {
   Slab& slab_;
   std::uint64_t now_ = 0;
   std::array<Level, kLevels> levels_;
+  // Taken out of their list to be filed anew. What is inserted for a time before moving_end_ must wait behind them: there
+  // may be one with the same due time.
+  RunList moving_;
+  std::uint64_t moving_end_ = 0;
 };
 
-template <class Due, class Dropped>
-void TimerWheel::advance(std::int64_t to_ms, Due&& due, Dropped&& dropped) {
+template <class Due, class Dropped, class Moved>
+bool TimerWheel::advance(std::int64_t to_ms, std::size_t& budget, Due&& due, Dropped&& dropped, Moved&& moved) {
   const auto to = static_cast<std::uint64_t>(to_ms < 0 ? 0 : to_ms);
-  if (to <= now_) return;
   for (;;) {
-    unsigned level = 0;
-    unsigned index = 0;
-    const std::optional<std::uint64_t> start = next_list(level, index);
-    if (!start || *start > to) break;
-    now_ = *start;
-    SlotList list = levels_[level].lists[index].take();
-    levels_[level].occupied[index / 64] &= ~(1ull << (index % 64));
-    while (!list.empty()) {
-      const Slot slot = list.pop_front(slab_);
+    while (!moving_.empty()) {
+      if (budget == 0) return false;
+      --budget;
+      const Slot slot = moving_.pop_front(slab_);
       const Entry& entry = slab_[slot];
-      if (!list.empty()) __builtin_prefetch(&slab_[list.head]);
+      if (!moving_.empty()) __builtin_prefetch(&slab_[moving_.head()]);
       if (entry.entry_state() == EntryState::kZombie) {
         dropped(slot);
       } else if (entry.due_ms <= now_) {
         due(slot);
       } else {
-        insert(slot);
+        moved(slot);
+        file(slot);
       }
     }
+    unsigned level = 0;
+    unsigned index = 0;
+    const std::optional<std::uint64_t> start = next_list(level, index);
+    if (!start || *start > to) break;
+    now_ = *start;
+    moving_ = levels_[level].lists[index].take();
+    moving_end_ = *start + (1ull << (8 * level));
+    levels_[level].occupied[index / 64] &= ~(1ull << (index % 64));
   }
-  now_ = to;
+  if (to > now_) now_ = to;
+  return true;
 }
 
 }  // namespace bide::engine

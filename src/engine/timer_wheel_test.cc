@@ -23,15 +23,19 @@ class TimerWheelTest : public testing::Test {
   }
   // The due times that come out, in order.
   std::vector<std::int64_t> advance(std::int64_t to) {
-    std::vector<std::int64_t> due;
     fired_.clear();
-    wheel_.advance(
-        to,
+    std::size_t budget = 1'000'000;
+    return advance_by(to, budget);
+  }
+  std::vector<std::int64_t> advance_by(std::int64_t to, std::size_t& budget) {
+    std::vector<std::int64_t> due;
+    is_there_ = wheel_.advance(
+        to, budget,
         [&](Slot slot) {
           due.push_back(slab_[slot].due());
           fired_.push_back(slot);
         },
-        [&](Slot slot) { dropped_.push_back(slot); });
+        [&](Slot slot) { dropped_.push_back(slot); }, [](Slot) {});
     return due;
   }
 
@@ -40,6 +44,7 @@ class TimerWheelTest : public testing::Test {
   TimerWheel wheel_{slab_};
   std::vector<Slot> fired_;
   std::vector<Slot> dropped_;
+  bool is_there_ = false;
 };
 
 TEST_F(TimerWheelTest, NothingIsDueBeforeItsMillisecond) {
@@ -73,6 +78,49 @@ TEST_F(TimerWheelTest, ZombiesAreDroppedOnTheWay) {
   slab_[zombie].set_state(EntryState::kZombie);
   EXPECT_TRUE(advance(kStart + 10).empty());
   EXPECT_EQ(dropped_, std::vector<Slot>{zombie});
+}
+
+TEST_F(TimerWheelTest, APieceHandlesNoMoreThanItsBudgetAndTheOrderIsKept) {
+  const std::int64_t due = kStart + 100'000;
+  std::vector<Slot> expected;
+  for (int i = 0; i < 1000; ++i) expected.push_back(insert(due));
+  const Slot last = insert(due + 1);
+  int pieces = 0;
+  for (is_there_ = false; !is_there_; ++pieces) {
+    std::size_t budget = 10;
+    const std::size_t before = fired_.size();
+    advance_by(due + 5, budget);
+    EXPECT_LE(fired_.size() - before, 10u);
+    // Until all of them have come, they keep their turn before those that are inserted for the same time.
+    EXPECT_TRUE(is_there_ || *wheel_.next() <= due + 5);
+    if (wheel_.now() < due && pieces % 7 == 0) expected.push_back(insert(due));
+  }
+  EXPECT_GE(pieces, 100);
+  expected.push_back(last);
+  EXPECT_EQ(fired_, expected);
+  EXPECT_EQ(wheel_.now(), due + 5);
+}
+
+TEST_F(TimerWheelTest, TurnedBackItHoldsEveryEntryUntilItsTimeComesAgain) {
+  std::mt19937_64 random(11);
+  std::vector<std::int64_t> expected;
+  for (int i = 0; i < 2000; ++i) {
+    expected.push_back(kStart + 10'000 + static_cast<std::int64_t>(random() % 10'000'000));
+    insert(expected.back());
+  }
+  std::sort(expected.begin(), expected.end());
+  wheel_.turn_back(kStart - 5'000'000);
+  std::vector<std::int64_t> seen;
+  std::int64_t now = wheel_.now();
+  while (seen.size() < expected.size()) {
+    if (is_there_) now = *wheel_.next();
+    std::size_t budget = 50;
+    for (const std::int64_t due : advance_by(now, budget)) {
+      ASSERT_LE(due, now);
+      seen.push_back(due);
+    }
+  }
+  EXPECT_EQ(seen, expected);
 }
 
 TEST_F(TimerWheelTest, ComesOutLikeASortedList) {

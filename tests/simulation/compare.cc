@@ -84,7 +84,7 @@ void learn_waits(engine::Ledger& ledger, World& world) {
     ModelJob& job = world.change(tag);
     const engine::Slot slot = ledger.state().find(job.id);
     if (slot == engine::kNoSlot) continue;
-    const std::int64_t due_ms = ledger.state()[slot].due();
+    const std::int64_t due_ms = ledger.state().due(slot);
     if (due_ms < job.due_ms || due_ms > job.due_ms + job.due_slack_ms) continue;
     job.due_ms = due_ms;
     job.due_slack_ms = 0;
@@ -206,7 +206,7 @@ std::int64_t due_shift(engine::Ledger& ledger, const World& world) {
     const engine::EntryState state = ledger.state()[slot].entry_state();
     const bool waits = state == engine::EntryState::kScheduled || state == engine::EntryState::kReady;
     if (outlived ? state != engine::EntryState::kRunning : !waits) continue;
-    return ledger.state()[slot].due() - job->due_ms;
+    return ledger.state().due(slot) - job->due_ms;
   }
   return 0;
 }

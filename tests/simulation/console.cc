@@ -105,6 +105,7 @@ void Simulation::request_pause() {
 }
 
 void Simulation::request_purge() {
+  if (is_auditing()) return;
   Task task{.is_purge = true, .queue = any_queue()};
   task.purged = std::make_shared<std::optional<std::uint64_t>>();
   ledger_->purge(task.queue, [answer = task.purged](Result<std::uint64_t> result) {
@@ -118,6 +119,7 @@ void Simulation::request_purge() {
 }
 
 void Simulation::request_list() {
+  if (is_auditing()) return;
   Task task;
   task.page = std::make_shared<std::optional<Result<JobPage>>>();
   for (const JobState state :

@@ -119,10 +119,13 @@ bool World::follow(const platform::Instant& instant) {
   return true;
 }
 
-void World::see_due(const Moment& moment) {
+void World::see_due(const Moment& moment, const std::function<bool(const ModelJob&)>& is_ready) {
   std::vector<std::uint64_t> due;
   for (const auto& [tag, job] : *jobs_) {
-    if (job->phase == Phase::kWaiting && job->due_is_wall && !job->was_due && is_due(*job, moment)) due.push_back(tag);
+    if (job->phase == Phase::kWaiting && job->due_is_wall && !job->was_due && is_due(*job, moment) &&
+        (!is_ready || is_ready(*job))) {
+      due.push_back(tag);
+    }
   }
   for (const std::uint64_t tag : due) change(tag).was_due = true;
 }

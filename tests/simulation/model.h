@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -116,7 +117,8 @@ class World {
   // True: it was a step, and what waits for a span of time moved along.
   bool follow(const platform::Instant& instant);
   // Jobs due by the wall clock become so at this moment, and stay so until it is stepped.
-  void see_due(const Moment& moment);
+  // If it has been made ready: the engine may be behind.
+  void see_due(const Moment& moment, const std::function<bool(const ModelJob&)>& is_ready = nullptr);
   static bool is_due(const ModelJob& job, const Moment& moment) {
     return job.due_ms <= moment.now_ms() && (!job.due_is_wall || job.was_due || job.due_ms <= moment.wall_ms());
   }

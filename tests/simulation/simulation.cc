@@ -50,6 +50,7 @@ void Simulation::choose_options() {
   options_.warm_bytes = chance(0.3) ? 0 : below(32'768);
   options_.reserve_bytes = chance(0.5) ? 96 << 10 : 256 << 10;
   options_.max_jobs = 600;
+  if (chance(0.7)) options_.piece = 1 + below(chance(0.5) ? 4 : 60);
   options_.result_retention = Milliseconds(chance(0.5) ? 3'600'000 : 20'000);
   options_.dead_retention = Milliseconds(chance(0.7) ? 0 : 600'000);
   if (chance(0.2)) disk_.refuse_allocate();
@@ -190,7 +191,12 @@ bool Simulation::begin() {
   latest_now_ms_ = std::max(latest_now_ms_, moment_.now_ms());
   expect(ledger_->now_ms() == moment_.now_ms(), "the engine's time is not what it should be");
   observe_forgotten();
-  now_.see_due(moment_);
+  if (ledger_->is_behind()) tally_.add(Event::kStepsBehind);
+  now_.see_due(moment_, [this](const ModelJob& job) {
+    if (!ledger_->is_behind()) return true;
+    const engine::Slot slot = ledger_->state().find(job.id);
+    return slot != engine::kNoSlot && ledger_->state()[slot].entry_state() == engine::EntryState::kReady;
+  });
   run_task();
   return true;
 }

@@ -109,6 +109,7 @@ class Simulation {
   // checks.cc: what the engine does by itself, tasks, and that all is well.
   void check();
   void check_wake();
+  bool is_auditing() const;
   void observe_leases();
   bool leases_may_wait();
   void observe_forgotten();
