@@ -103,7 +103,7 @@ void warn(const Job& job, Time moment, Warnings& warnings) {
 }
 
 // Headers that only a server acts on. Through a server it checks them itself.
-void check_server_headers(const Invocation& call, const Job& job, Warnings& warnings) {
+void check_callback(const Invocation& call, const Job& job, Warnings& warnings) {
   if (url_of(call).starts_with("http")) return;
   if (!wire::header_of(job, wire::kCallbackHeader).empty()) {
     if (!call.has("--queue")) {
@@ -113,9 +113,18 @@ void check_server_headers(const Invocation& call, const Job& job, Warnings& warn
     warnings.add("bide-callback: delivered only by a bide server of this store, if it delivers queue " +
                  core::quoted(job.queue));
   }
-  for (const std::string_view name : {wire::kOnDoneHeader, wire::kReplyQueueHeader}) {
-    if (wire::header_of(job, name).empty()) continue;
-    warnings.add(std::string(name) + ": obeyed only when the job's worker gets it from a bide server");
+}
+
+void warn_of_completions(const Invocation& call, const Client& client, const Job& job, Warnings& warnings) {
+  if (url_of(call).starts_with("http")) return;
+  const bool made = client.broker().capabilities().completions;
+  if (!wire::header_of(job, wire::kOnDoneHeader).empty()) {
+    warnings.add(std::string(wire::kOnDoneHeader) +
+                 (made ? ": delivered only by a bide server of this store"
+                       : ": obeyed only when the job's worker gets it from a bide server"));
+  }
+  if (!made && !wire::header_of(job, wire::kReplyQueueHeader).empty()) {
+    warnings.add(std::string(wire::kReplyQueueHeader) + ": obeyed only when the job's worker gets it from a bide server");
   }
 }
 
@@ -144,8 +153,9 @@ int enqueue(const Invocation& call) {
   check(job, moment);
   Warnings warnings(call.json());
   warn(job, moment, warnings);
-  check_server_headers(call, job, warnings);
+  check_callback(call, job, warnings);
   Client client = open_client(call, Missing::kCreate);
+  warn_of_completions(call, client, job, warnings);
   const Enqueued enqueued = enqueue_one(client, job);
   if (enqueued.existed) warn_existed(client, job, warnings);
   if (call.has(kWaitFlag.name)) return wait_and_print(client, enqueued.id, timeout, call.json(), &warnings);

@@ -20,7 +20,13 @@ int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool js
     throw Failure{kTryAgain, "job " + id.to_string() + " was neither done nor dead after " +
                                  core::format_duration(timeout) + "; `bide job explain " + id.to_string() + "` says why"};
   }
-  if (!info) fail(info.error());
+  if (!info) {
+    const std::string enqueued = warnings == nullptr ? "" : "job " + id.to_string() + " is enqueued, but ";
+    throw Failure{exit_code_of(info.error().code),
+                  enqueued + "waiting for " + (warnings == nullptr ? "job " + id.to_string() : "it") +
+                      " failed: " + info.error().message,
+                  std::string(to_string(info.error().code))};
+  }
   if (json) {
     JsonObject object = to_json(*info);
     if (warnings != nullptr) object.add("warnings", warnings->to_json());

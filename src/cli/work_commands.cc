@@ -56,7 +56,8 @@ class Watcher {
     for (auto look = kFirstLook; pause(look); look = std::min(look * 2, kLongestLook)) {
       if (not_started_ != 0) break;
       const std::optional<bool> more = has_work();
-      if (!more && failed_looks_ < kMostFailedLooks) continue;
+      const bool for_good = failure_ && failure_->exit_code == kNotPermitted;
+      if (!more && !for_good && failed_looks_ < kMostFailedLooks) continue;
       drained_ = more == false;
       if (!more || drained_) break;
     }
@@ -103,6 +104,16 @@ class Watcher {
                                " cannot be started: " + std::strerror(error) + "; no attempt was charged"};
 }
 
+// Better than a worker that runs jobs and cannot tell whether it is through.
+void require_drain(const Drain& drain) {
+  try {
+    (void)drain.has_work();
+  } catch (const Failure& failure) {
+    if (failure.exit_code != kNotPermitted) return;  // It may pass.
+    throw Failure{failure.exit_code, "--drain asks what is left in the queues: " + failure.message, failure.code};
+  }
+}
+
 int work(const Invocation& call) {
   WorkPlan plan = work_plan(call);
   prepare_for_programs();
@@ -143,6 +154,7 @@ int work(const Invocation& call) {
   });
 
   const Drain drain(client, plan);
+  if (plan.drain) require_drain(drain);
   std::optional<Watcher> watcher;
   if (plan.drain) watcher.emplace(worker, drain, not_started);
   const int exit_code = worker.run();

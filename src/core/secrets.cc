@@ -9,7 +9,9 @@ namespace {
 constexpr std::string_view kBegin = "://";
 constexpr std::string_view kHidden = "***";
 
+// Perhaps at the end of a sentence, or before what went wrong there.
 bool is_port(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(".,;:)") + 1);
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 

@@ -150,12 +150,13 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
                          .metrics = metrics,
                          .version = options.version,
                          .durability = weaker_durability(options.url)});
-  const CallbackOptions& rules = options.callbacks;
+  CallbackOptions rules = options.callbacks;
+  rules.own_listeners = own_listeners;
   api = std::make_unique<Api>(ApiOptions{
       .broker = callbacks->broker(),
       .inspector = opened.inspector.get(),
       .callback_queue = callback_queue(rules),
-      .find_callback_problem = [&rules](const Job& job) { return find_callback_problem(rules, job); },
+      .find_callback_problem = [rules](const Job& job) { return find_callback_problem(rules, job); },
       .version = options.version});
 
   Routes routes = with_audit_trail(api->routes(callbacks->routes()), log);

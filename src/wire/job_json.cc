@@ -83,7 +83,10 @@ void write_fields(JsonWriter& out, const Job& job, Detail detail) {
   static const std::string usual_retry = usual.retry.to_string();
   const bool shown = detail == Detail::kShown;
   if (!job.id.is_nil()) out.field("id", job.id);
-  out.field("kind", job.kind).field("queue", job.queue);
+  out.field("kind", job.kind);
+  // Who named no queue for a callback leaves it to the server.
+  const bool is_chosen = job.queue != usual.queue || header_of(job, kCallbackHeader).empty();
+  if (shown || is_chosen) out.field("queue", job.queue);
   std::string_view implied;
   if (!job.body.empty()) implied = write_content(out, "body", job.body, job.content_type);
   if (shown || job.content_type != implied) out.field("content_type", job.content_type);

@@ -124,12 +124,20 @@ class CallbacksTest(command.CommandTest):
         self.assertEqual(self.result(job)[1]["result"], {"made": 1})
 
     def test_the_server_does_not_deliver_to_itself(self):
-        job = self.enqueue(callback=f"http://127.0.0.1:{self.server.port}/v1/jobs", retry="none", body={"kind": "evil"})
-        self.result(job)
-        delivery, = self.deliveries(job)
-        self.assertEqual((delivery["outcome"], delivery["status"]), ("failed", None))
-        self.assertIn("own listener", delivery["error"])
+        status, answer = self.ask("POST", "/v1/jobs", {
+            "kind": "greet", "callback": f"http://127.0.0.1:{self.server.port}/v1/jobs", "body": {"kind": "evil"}})
+        self.assertEqual((status, answer["code"]), (422, "callback_address_blocked"))
+        self.assertIn("own listener", answer["detail"])
         self.assertEqual(self.ask("GET", "/v1/jobs?kind=evil")[1]["jobs"], [])
+
+    def test_the_command_line_leaves_the_queue_of_a_callback_to_the_server(self):
+        header = "bide-callback=" + self.start_receiver() + "/hook"
+        made = subprocess.run([command.BIDE, "enqueue", "greet", "--header", header, "--url", self.server.url],
+                              capture_output=True, check=False, cwd=self.folder)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        job = made.stdout.decode().strip()
+        self.assertEqual(self.result(job)[0], 200)
+        self.assertEqual(self.deliveries(job)[0]["queue"], "callbacks")
 
     def test_who_asked_for_it_is_told_when_a_worker_is_done(self):
         receiver = self.start_receiver()

@@ -65,8 +65,10 @@ class JobsTest(command.CommandTest):
         answer = self.bide_json("enqueue", "k", *header, "--queue", "callbacks")
         self.assertIn("if it delivers queue 'callbacks'", answer["warnings"][0])
         self.assertEqual(self.bide_json("job", "show", answer["id"])["queue"], "callbacks")
-        for name in ("bide-on-done", "bide-reply-queue"):
-            self.assertIn(name, self.bide_json("enqueue", "k", "--header", f"{name}=x")["warnings"][0])
+        answer = self.bide_json("enqueue", "k", "--header", "bide-on-done=https://example.org/")
+        self.assertEqual(answer["warnings"], ["bide-on-done: delivered only by a bide server of this store"])
+        # The store tells the queue itself.
+        self.assertEqual(self.bide_json("enqueue", "k", "--header", "bide-reply-queue=x")["warnings"], [])
         self.assertEqual(self.bide_json("enqueue", "k", "--header", "other=x")["warnings"], [])
 
     def test_a_job_is_rescheduled_and_cancelled(self):

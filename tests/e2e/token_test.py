@@ -101,6 +101,30 @@ class TokenTest(command.CommandTest):
         self.assertEqual(worker.returncode, 77, out + err)
         self.assertIn(b"gives no jobs to this worker", err)
 
+    def test_waiting_without_the_right_to_read_says_that_the_job_is_enqueued(self):
+        token = self.bide("token", "create", "writer", "--scope", "write").strip()
+        server = self.start_server()
+        code, out, err = self.run_bide("enqueue", "k", "--wait", "--url", server.url, environment={"BIDE_TOKEN": token})
+        self.assertEqual((code, out), (77, ""))
+        job, = self.bide_json("job", "list")["jobs"]
+        self.assertRegex(err, rf"^bide: error: job {job['id']} is enqueued, but waiting for it failed: [^\n]*read[^\n]*\n$")
+
+    def test_draining_without_the_right_to_read_is_refused_before_a_job_runs(self):
+        token = self.bide("token", "create", "worker", "--scope", "work").strip()
+        self.bide("enqueue", "k")
+        server = self.start_server()
+        self.assert_fails(77, "read", "work", "--exec", "true", "--drain", "--url", server.url,
+                          environment={"BIDE_TOKEN": token})
+        self.assertEqual(self.bide_json("job", "list")["jobs"][0]["attempts"], 0)
+
+    def test_what_cannot_be_reached_is_named_with_its_port_and_a_hint(self):
+        port = running_server.free_port()
+        self.assert_fails(69, f"cannot reach http://127.0.0.1:{port}: ", "job", "list",
+                          "--url", f"http://127.0.0.1:{port}?patience=0")
+        self.assert_fails(69, "`bide serve`", "job", "list", "--url", f"http://127.0.0.1:{port}?patience=0")
+        server = self.start_server()
+        self.assert_fails(69, "is it http://", "job", "list", "--url", f"https://127.0.0.1:{server.port}?patience=0")
+
 
 if __name__ == "__main__":
     command.main()

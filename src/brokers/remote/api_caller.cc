@@ -38,6 +38,24 @@ Milliseconds backoff(int tries) {
 
 }  // namespace
 
+namespace {
+
+// What most likely helps.
+std::string hint_for(const HttpAnswer& answer, bool tls) {
+  const auto says = [&](std::string_view text) { return answer.error.find(text) != std::string::npos; };
+  if (answer.failure == HttpFailure::kNotConnected) return "; is it running? `bide serve` starts a server";
+  if (answer.failure == HttpFailure::kTls && (says("wrong version number") || says("packet length too long"))) {
+    return "; it does not speak TLS there: is it http:// ?";
+  }
+  if (answer.failure == HttpFailure::kTls && says("certificate")) {
+    return "; ?ca=FILE at the end of the URL names the certificate to trust";
+  }
+  if (answer.failure == HttpFailure::kBroken && !tls) return "; if it speaks TLS there, it is https://";
+  return "";
+}
+
+}  // namespace
+
 struct ApiCaller::Pending {
   ApiCall call;
   Answered answered;
@@ -118,7 +136,8 @@ void ApiCaller::take(const std::shared_ptr<Pending>& pending, HttpAnswer answer)
   if (answer.failure == HttpFailure::kInvalid) return fail(*pending, {ErrorCode::kInvalidArgument, answer.error});
   pending->unconfirmed = pending->unconfirmed || answer.sent;
   if (answer.failure == HttpFailure::kTooLarge) return fail(*pending, {ErrorCode::kIoError, answer.error});
-  Error error{ErrorCode::kUnavailable, "cannot reach " + settings_.place() + ": " + answer.error};
+  Error error{ErrorCode::kUnavailable, "cannot reach " + settings_.place() + ": " + answer.error +
+                                            hint_for(answer, settings_.base.starts_with("https:"))};
   if (answer.failure == HttpFailure::kTls) return fail(*pending, std::move(error));
   again_or_fail(pending, Milliseconds(0), std::move(error));
 }

@@ -5,6 +5,8 @@
 #include "core/completion.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "server/callbacks/delivery_request.h"
+#include "server/callbacks/own_listeners.h"
 #include "server/callbacks/webhook_signer.h"
 #include "wire/job_json.h"
 
@@ -15,11 +17,28 @@ namespace {
 constexpr std::string_view kNameRule =
     "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start";
 
-std::optional<wire::Problem> check_url(const AddressPolicy& policy, std::string_view url, std::string field) {
+std::optional<wire::Problem> check_url(const CallbackOptions& options, std::string_view url, std::string field) {
   if (url.empty()) return std::nullopt;
-  const Status allowed = policy.check(url);
-  if (allowed) return std::nullopt;
-  return wire::make_problem(kCallbackBlockedCode, allowed.error().message, std::move(field));
+  if (const Status allowed = options.policy.check(url); !allowed) {
+    return wire::make_problem(kCallbackBlockedCode, allowed.error().message, std::move(field));
+  }
+  if (!options.own_listeners || !options.own_listeners->has(url)) return std::nullopt;
+  return wire::make_problem(kCallbackBlockedCode,
+                            "callback address blocked " + std::string(kOwnListenerRule) + ": it is this server itself",
+                            std::move(field));
+}
+
+// Headers are fields of the request that delivers the job: what cannot be one would be missing there.
+std::optional<wire::Problem> check_header_names(const Job& job) {
+  for (const auto& [name, value] : job.headers) {
+    if (can_be_delivered(name, value)) continue;
+    return wire::make_problem("invalid_header",
+                              "header " + core::quoted(name) +
+                                  " cannot be sent to a callback; allowed in its name: letters, digits and "
+                                  "!#$%&'*+-.^_`|~, in its value: no control characters",
+                              "headers");
+  }
+  return std::nullopt;
 }
 
 std::optional<wire::Problem> check_reply_queue(const CallbackOptions& options, const Job& job) {
@@ -60,7 +79,7 @@ bool is_pushed(const CallbackOptions& options, std::string_view queue) {
 std::optional<wire::Problem> find_callback_problem(const CallbackOptions& options, const Job& job) {
   if (job.headers.empty()) return std::nullopt;
   const std::string_view callback = wire::header_of(job, wire::kCallbackHeader);
-  if (auto problem = check_url(options.policy, callback, "callback")) return problem;
+  if (auto problem = check_url(options, callback, "callback")) return problem;
   if (!callback.empty() && !is_pushed(options, job.queue)) {
     return wire::make_problem("invalid_callback",
                               "a job with a callback cannot go to queue " + core::quoted(job.queue) +
@@ -68,7 +87,10 @@ std::optional<wire::Problem> find_callback_problem(const CallbackOptions& option
                                   "delivered: " + core::quoted(callback_queue(options)),
                               "queue");
   }
-  if (auto problem = check_url(options.policy, wire::header_of(job, wire::kOnDoneHeader), "on_done")) return problem;
+  if (!callback.empty()) {
+    if (auto problem = check_header_names(job)) return problem;
+  }
+  if (auto problem = check_url(options, wire::header_of(job, wire::kOnDoneHeader), "on_done")) return problem;
   return check_reply_queue(options, job);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -92,6 +93,28 @@ TEST(CallbackOptions, AreInRange) {
     EXPECT_TRUE(status.error().message.starts_with(setting)) << status.error().message;
     EXPECT_EQ(status.error().message.find("hunter2"), std::string::npos);
   }
+}
+
+TEST(CallbackCheck, AHeaderThatCannotBeSentToACallbackIsRefused) {
+  const std::pair<std::string, std::string> callback{"bide-callback", "https://example.org/"};
+  EXPECT_EQ(problem_of(job({callback, {"Trace-Id", "a b"}})), "ok");
+  EXPECT_EQ(problem_of(job({callback, {"trace id", "a"}})), "invalid_header headers");
+  EXPECT_EQ(problem_of(job({callback, {"gr\u00fcn", "a"}})), "invalid_header headers");
+  EXPECT_EQ(problem_of(job({{"trace id", "a"}}, "default")), "ok");
+}
+
+TEST(CallbackCheck, ACallbackToTheServerItselfIsRefused) {
+  const auto own = std::make_shared<OwnListeners>();
+  own->set({{.host = "127.0.0.1", .port = 7070}});
+  CallbackOptions chosen = options();
+  chosen.policy = AddressPolicy::make("public-only", {"127.0.0.1:*", "localhost:*"}).value();
+  chosen.own_listeners = own;
+  for (const char* url : {"http://127.0.0.1:7070/", "http://localhost:7070/x"}) {
+    for (const char* header : {"bide-callback", "bide-on-done"}) {
+      EXPECT_TRUE(problem_of(job({{header, url}}), chosen).starts_with("callback_address_blocked")) << url;
+    }
+  }
+  EXPECT_EQ(problem_of(job({{"bide-callback", "http://127.0.0.1:7071/"}}), chosen), "ok");
 }
 
 }  // namespace

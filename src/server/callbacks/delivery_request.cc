@@ -36,11 +36,20 @@ bool is_field_value(std::string_view text) {
   });
 }
 
+}  // namespace
+
+bool can_be_delivered(std::string_view header, std::string_view value) {
+  const std::string name = lower(header);
+  return !name.empty() && std::all_of(name.begin(), name.end(), is_token) && is_field_value(value);
+}
+
+namespace {
+
 void add_job_headers(const Job& job, http_client::HttpFields& fields) {
   for (const auto& [given, value] : job.headers) {
     const std::string name = lower(given);
     if (std::find(std::begin(kOwnHeaders), std::end(kOwnHeaders), name) != std::end(kOwnHeaders)) continue;
-    if (name.empty() || !std::all_of(name.begin(), name.end(), is_token) || !is_field_value(value)) continue;
+    if (!can_be_delivered(given, value)) continue;
     const bool as_it_is = name == "traceparent" || name == "tracestate";
     fields.emplace_back(as_it_is ? name : "bide-header-" + name, value);
   }

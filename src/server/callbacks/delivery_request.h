@@ -11,6 +11,8 @@
 
 #pragma once
 
+#include <string_view>
+
 #include "bide/lease.h"
 #include "http_client/http_request.h"
 #include "server/callbacks/callback_options.h"
@@ -18,6 +20,9 @@
 #include "server/callbacks/webhook_signer.h"
 
 namespace bide::server {
+
+// Whether a header of a job can be a field of HTTP.
+bool can_be_delivered(std::string_view header, std::string_view value);
 
 // Headers of the job that cannot be fields of HTTP are left out, and so are those that are meant for the server.
 http_client::HttpRequest delivery_request(const Lease& lease, const CallbackUrl& url, const WebhookSigner& signer,

@@ -1,9 +1,11 @@
 #include "server/callbacks/own_listeners.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "http_client/local_addresses.h"
 #include "server/callbacks/address_rules.h"
+#include "server/callbacks/callback_url.h"
 
 namespace bide::server {
 
@@ -46,6 +48,15 @@ bool OwnListeners::has(const IpAddress& given, std::uint16_t port) const {
     if (is_unspecified(address)) return is_unspecified(listener.first) || is_loopback(listener.first);
     return listener.first == address || (is_unspecified(listener.first) && is_of_this_machine(address));
   });
+}
+
+bool OwnListeners::has(std::string_view text) const {
+  const auto parsed = parse_callback_url(text);
+  const auto* url = std::get_if<CallbackUrl>(&parsed);
+  if (url == nullptr) return false;
+  if (url->address) return has(*url->address, url->port);
+  if (url->host != "localhost" && !url->host.ends_with(".localhost")) return false;
+  return has(*parse_ip("127.0.0.1"), url->port) || has(*parse_ip("::1"), url->port);
 }
 
 }  // namespace bide::server

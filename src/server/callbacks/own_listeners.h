@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "server/http/listen_address.h"
 
 namespace bide::server {
+
+// In the texts of what was refused for it.
+inline constexpr std::string_view kOwnListenerRule = "(rule: own listener)";
 
 // Safe to share between threads.
 class OwnListeners {
@@ -21,6 +25,8 @@ class OwnListeners {
   // A connection to this address would reach us: it is listened on itself, or it is an address of this machine and its
   // port is listened on for all of them.
   bool has(const IpAddress& address, std::uint16_t port) const;
+  // The same for a URL, as far as it is known without asking for the addresses of a name.
+  bool has(std::string_view url) const;
 
  private:
   mutable std::mutex mutex_;  // Guards everything below.

@@ -61,7 +61,8 @@ Status Deliverer::Post::start() {
     const IpAddress ip{address.family == http_client::HttpAddress::Family::kIpv6, address.bytes};
     if (own && own->has(ip, address.port)) {
       return Error{ErrorCode::kInvalidArgument,
-                   "callback address blocked (rule: own listener): " + address.to_string() + " is this server itself"};
+                   "callback address blocked " + std::string(kOwnListenerRule) + ": " + address.to_string() +
+                       " is this server itself"};
     }
     return policy.check_address(host, ip, address.port);
   };

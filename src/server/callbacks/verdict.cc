@@ -4,6 +4,7 @@
 
 #include "core/duration.h"
 #include "core/quote.h"
+#include "server/callbacks/own_listeners.h"
 #include "server/callbacks/retry_after.h"
 
 namespace bide::server {
@@ -25,7 +26,11 @@ std::string said(const HttpAnswer& answer) {
 Verdict judge_failure(const HttpAnswer& answer) {
   switch (answer.failure) {
     case HttpFailure::kInvalid: return {Verdict::Kind::kDead, HostSign::kNone, answer.error, {}};
-    case HttpFailure::kAddressRefused: return {Verdict::Kind::kFailed, HostSign::kNone, answer.error, {}};
+    case HttpFailure::kAddressRefused: {
+      // What a name stands for may change, but nobody means the server itself.
+      const bool own = answer.error.find(kOwnListenerRule) != std::string::npos;
+      return {own ? Verdict::Kind::kDead : Verdict::Kind::kFailed, HostSign::kNone, answer.error, {}};
+    }
     case HttpFailure::kAddressBusy: return {Verdict::Kind::kReturned, HostSign::kNone, answer.error, {}};
     case HttpFailure::kTooLarge: return {Verdict::Kind::kFailed, HostSign::kAnswers, answer.error, {}};
     case HttpFailure::kCancelled:

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/time_text.h"
+#include "server/callbacks/own_listeners.h"
 
 namespace bide::server {
 namespace {
@@ -74,6 +75,13 @@ TEST(Verdict, WithoutAnAnswerItIsWhatTheClientSays) {
     EXPECT_EQ(verdict.sign, sign) << to_string(failure);
     EXPECT_EQ(verdict.error, "because");
   }
+}
+
+TEST(Verdict, AJobForTheServerItselfIsDeadAtOnce) {
+  http_client::HttpAnswer answer;
+  answer.failure = HttpFailure::kAddressRefused;
+  answer.error = "callback address blocked " + std::string(kOwnListenerRule) + ": 127.0.0.1 is this server itself";
+  EXPECT_EQ(judge(answer, Time(), std::chrono::hours(1)).kind, Verdict::Kind::kDead);
 }
 
 }  // namespace
