@@ -168,6 +168,8 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
        .threads = options.threads,
        .service = {.routes = std::move(routes),
                    .admit = admit_by(*gate),
+                   .stay = {.version = [this] { return gate->version(); },
+                            .may_stay = [this](const Identity& caller) { return gate->may_stay(caller); }},
                    .hosts = options.hosts,
                    .asks_for_user = options.local_without_token,
                    .limits = options.limits,

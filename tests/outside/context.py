@@ -57,7 +57,7 @@ class Watch(threading.Thread):
         self.context, self.server, self.queue, self.memory_limit, self.every = context, server, queue, memory_limit, every
         self.baseline = server.anonymous_bytes()
         self.worst = 0
-        self.running = 0  # As last seen.
+        self.running = self.most = 0  # As last seen, and ever.
         self.stopping = threading.Event()
         context.at_end(self.stop)
 
@@ -75,6 +75,7 @@ class Watch(threading.Thread):
                     answer = client.call("GET", f"/v1/queues/{self.queue}")
                     if answer.status == 200:
                         self.running = answer.json()["running"]
+                        self.most = max(self.most, self.running)
                         self.context.record.add("running", queue=self.queue, running=self.running, t0=t0)
                 except wire.Cut:
                     pass

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <optional>
 #include <thread>
@@ -273,6 +274,36 @@ TEST_F(Connection, EndsAStreamWhoseClientIsGone) {
   client.close();
   EXPECT_EQ(gone.get_future().wait_for(20s), std::future_status::ready);
   EXPECT_FALSE(stream->write("data: 1\n\n"));
+}
+
+TEST_F(Connection, EndsWhenTheTokenOfItsCallerIsRevokedWhileItWaits) {
+  std::atomic<std::uint64_t> version = 1;
+  std::atomic<bool> may_stay = true;
+  HttpOptions options;
+  options.service.stay = {.version = [&] { return version.load(); }, .may_stay = [&](const Identity&) { return may_stay.load(); }};
+  options.certificate_look = 40ms;  // And at tokens as well.
+  callers_have_tokens_ = true;
+  start(std::move(options));
+  RawClient waits(port_);
+  waits.send(get("/later"));
+  Held held = wait_for_reply();
+  std::promise<void> gone;
+  held.reply.on_gone([&] { gone.set_value(); });
+  RawClient listens(port_);
+  listens.send(get("/later"));
+  Held events = wait_for_reply();
+  const auto stream = events.reply.stream({.content_type = "text/event-stream"});
+  EXPECT_EQ(listens.receive_head().status, 200);
+
+  may_stay = false;
+  ++version;
+  const RawAnswer answer = waits.receive();
+  EXPECT_EQ(answer.status, 401);
+  EXPECT_EQ(answer.fields.at("connection"), "close");
+  EXPECT_EQ(gone.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(listens.receive_rest(), "");
+  EXPECT_FALSE(stream->write("data: 1\n\n"));
+  expect_alive();
 }
 
 TEST_F(Connection, GivesUpAStreamThatIsNotRead) {

@@ -43,9 +43,10 @@ class HttpFixture : public testing::Test {
   void start(HttpOptions options = {}) {
     if (options.listen.empty()) options.listen = {{.host = "127.0.0.1"}};
     options.service.routes = routes();
-    options.service.admit = [](const Request& request, Scope scope) -> std::variant<Identity, wire::Problem> {
+    options.service.admit = [has_token = callers_have_tokens_](const Request& request,
+                                                               Scope scope) -> std::variant<Identity, wire::Problem> {
       if (scope == Scope::kNone) return Identity{};
-      if (scope != Scope::kAdmin) return Identity{.name = "local", .scopes = 0xff};
+      if (scope != Scope::kAdmin) return Identity{.name = "local", .scopes = 0xff, .has_token = has_token};
       if (request.field("authorization") == "Bearer good") return Identity{.name = "admin", .scopes = 0xff};
       return wire::Problem{.status = 401, .code = "unauthorized", .detail = "a token is needed"};
     };
@@ -154,6 +155,7 @@ class HttpFixture : public testing::Test {
   std::vector<int> statuses_;
 
  protected:
+  bool callers_have_tokens_ = false;  // Before start().
   std::uint16_t port_ = 0;
   std::unique_ptr<HttpServer> server_;  // Last: its threads use all of the above.
 };

@@ -307,7 +307,7 @@ void Guest::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vect
       for (Lease& lease : leases) {
         lease.age = age;
         Held& held = held_[lease.token];
-        held = {lease.job.id, number, options.outlives_process, lease_ms, 0, false};
+        held = {lease.job.id, number, options.outlives_process, lease_ms, 0, false, false};
         renew(held, granted_ms);
       }
     }
@@ -405,11 +405,14 @@ void Guest::join(Greeted greeted) {
   pressure_ = {};
   state_ = State::kConnected;
   std::vector<LeaseRef> ours;
+  std::vector<LeaseRef> delivered;
   for (auto& [token, held] : held_) {
     renew(held, now_ms());  // Each new owner gives them all of their time again.
     if (!held.outlives_process) ours.push_back({held.id, token});
+    if (held.outlives_process && held.delivered) delivered.push_back({held.id, token});
   }
   if (!ours.empty()) say(make_frame(FrameType::kHolding, 0, [&](Encoder& out) { put(out, ours); }));
+  if (!delivered.empty()) say(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, delivered); }));
   for (auto& [number, subscribed] : subscriptions_) {
     if (!subscribed.established || subscribed.ended) continue;
     SubscribeOptions options = subscribed.options;
@@ -438,7 +441,7 @@ void Guest::succeed(Successor successor) {
     state_ = State::kSucceeded;
     for (auto& [token, held] : held_) {
       renew(held, now_ms());
-      if (!held.outlives_process) ours.push_back({held.id, token});
+      if (!held.outlives_process || held.delivered) ours.push_back({held.id, token});
     }
     for (auto& [number, subscribed] : subscriptions_) {
       if (subscribed.ended) continue;

@@ -126,6 +126,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
     std::int64_t lease_ms = 0;
     std::int64_t deadline_ms = 0;
     bool carried = false;  // Given by an earlier owner, and counted by its subscription.
+    bool delivered = false;  // As mark_delivered() said; each new owner is told again.
   };
   using HeldLeases = std::unordered_map<std::uint64_t, Held>;  // By token.
   enum class State { kConnected, kSeeking, kSucceeded, kClosed };

@@ -128,6 +128,9 @@ void Guest::mark_delivered(std::vector<LeaseRef> leases) {
     lock.unlock();
     return broker->mark_delivered(std::move(leases));
   }
+  for (const LeaseRef& lease : leases) {
+    if (const auto held = held_.find(lease.token); held != held_.end()) held->second.delivered = true;
+  }
   if (state_ != State::kConnected) return;
   say(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, leases); }));
 }

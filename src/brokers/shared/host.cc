@@ -192,15 +192,17 @@ void Host::end(Visitor& visitor) {
   }
   if (visitor.leases_ended) return;
   std::vector<LeaseRef> held;
+  std::vector<LeaseRef> unsent;  // Nobody has seen them, so nobody can have begun.
   for (auto at = holdings_.begin(); at != holdings_.end();) {
     if (at->second.visitor == visitor.number) {
-      held.push_back({at->second.id, at->first});
+      (at->second.sent_at > visitor.outgoing.sent() ? unsent : held).push_back({at->second.id, at->first});
       at = holdings_.erase(at);
     } else {
       ++at;
     }
   }
   visitor.leases_ended = true;
+  if (!unsent.empty()) end_leases(std::move(unsent), engine::WorkerEnd::kStopped, visitor.number);
   if (held.empty() || visitor.state == VisitorState::kCutOff) return;
   const auto how = visitor.state == VisitorState::kCrashed ? engine::WorkerEnd::kCrashed : engine::WorkerEnd::kStopped;
   end_leases(std::move(held), how, visitor.number);

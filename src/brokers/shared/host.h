@@ -50,6 +50,7 @@ class Host {
   struct Holding {
     JobId id;
     std::uint64_t visitor = 0;
+    std::uint64_t sent_at = 0;  // It was sent when so many bytes went to the visitor.
   };
   enum class Phase { kServing, kAnswering, kFlushing };
 

@@ -230,10 +230,10 @@ void Host::deliver(std::uint64_t to, std::uint64_t subscription, bool outlives, 
       out.count(count);
       for (std::size_t i = at; i < at + count; ++i) put(out, leases[i]);
     }));
+    for (std::size_t i = at; i < at + count && !outlives; ++i) {
+      holdings_[leases[i].token] = {leases[i].job.id, to, visitor.outgoing.added()};
+    }
     at += count;
-  }
-  if (!outlives) {
-    for (const Lease& lease : leases) holdings_[lease.token] = {lease.job.id, to};
   }
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <atomic>
 #include <cstring>
+#include <future>
 
 #include <gtest/gtest.h>
 
@@ -201,10 +202,64 @@ TEST_F(HostTest, AGuestThatDoesNotReadIsCutOffAndItsLeasesAreNotCharged) {
   // Hung up on is noticed by sending, whenever that is: it does not read.
   while (stranger.send(make_frame(FrameType::kSetCredit, 0, [](Encoder& out) { put(out, std::uint64_t{1}, 64); }))) {
   }
-  const auto info = find(*engine_, id);
-  ASSERT_TRUE(info);
-  EXPECT_EQ(info->state, JobState::kRunning) << "until its lease runs out";
-  EXPECT_EQ(info->counts, AttemptCounts{});
+  // It was not sent whole: somebody else has it at once.
+  Basket ours;
+  auto subscription = std::move(*engine_->subscribe({}, ours.sink()));
+  const Lease lease = ours.take_one();
+  EXPECT_EQ(lease.job.id, id);
+  EXPECT_EQ(lease.attempt, 1u);
+  EXPECT_EQ(lease.counts, AttemptCounts{});
+}
+
+TEST_F(HostTest, LeasesThatWereNotSentToAGuestThatCrashedAreNotCharged) {
+  {
+    Stranger crashing(directory());
+    crashing.send(hello() + make_frame(FrameType::kSubscribe, 1, [](Encoder& out) {
+                    put(out, std::uint64_t{1}, SubscribeOptions{.credit = 8});
+                  }));
+    Job job = job_for();
+    job.body = std::string(8 << 20, 'x');  // More than a socket takes.
+    for (int i = 0; i < 4; ++i) enqueue_one(*engine_, job);
+    while (queue_of(*engine_).running == 0) {
+    }
+  }
+  Basket ours;
+  auto subscription = std::move(*engine_->subscribe({}, ours.sink()));
+  for (std::size_t seen = 0; seen < 4;) {
+    for (const Lease& lease : ours.take(1)) {
+      EXPECT_EQ(lease.attempt, 1u);
+      EXPECT_EQ(lease.counts, AttemptCounts{});
+      ++seen;
+    }
+  }
+}
+
+TEST_F(HostTest, DeliveriesThatAreMarkedWhileAnOwnerIsSoughtAreToldTheNext) {
+  enqueue_one(*engine_);
+  std::promise<void> seeking, marked;
+  const FindOwner find_owner = [&]() -> Result<std::variant<Greeted, Successor>> {
+    seeking.set_value();
+    marked.get_future().wait();
+    auto greeted = greet_owner(directory(), Milliseconds(5000));
+    if (!greeted) return greeted.error();
+    return std::variant<Greeted, Successor>(std::move(*greeted));
+  };
+  const auto handing_on = guest(find_owner, Milliseconds(30'000));
+  Basket basket;
+  auto subscription = std::move(*handing_on->subscribe({.lease = Milliseconds(1000), .outlives_process = true}, basket.sink()));
+  const Lease lease = basket.take_one();
+  host_.reset();
+  engine_.reset();
+  seeking.get_future().wait();
+  handing_on->mark_delivered({{lease.job.id, lease.token}});
+  start({});
+  marked.set_value();
+  (void)queue_of(*handing_on);  // In order: this comes after what was handed on.
+  // Its time runs out, and it is charged, since it reached somebody.
+  Basket ours;
+  auto our_subscription = std::move(*engine_->subscribe({}, ours.sink()));
+  EXPECT_EQ(ours.take_one().counts, (AttemptCounts{.lost = 1}));
+  handing_on->close();
 }
 
 TEST_F(HostTest, AGuestWithTooManyAnswersUnreadIsNotHeardUntilItReads) {

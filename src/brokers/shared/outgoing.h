@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -18,6 +20,7 @@ class Outgoing {
  public:
   void add(SharedFrame frame) {
     bytes_ += frame->size();
+    added_ += frame->size();
     frames_.push_back(std::move(frame));
   }
   void add(std::string frame) { add(std::make_shared<const std::string>(std::move(frame))); }
@@ -28,6 +31,10 @@ class Outgoing {
     frames_.clear();
     bytes_ = written_ = 0;
   }
+
+  // All bytes that were added, and those of them that the socket took; clear() changes neither.
+  std::uint64_t added() const { return added_; }
+  std::uint64_t sent() const { return sent_; }
 
   enum class Sent { kNothing, kSome, kClosed };
 
@@ -56,6 +63,7 @@ class Outgoing {
 
   void drop(std::size_t bytes) {
     bytes_ -= bytes;
+    sent_ += bytes;
     written_ += bytes;
     while (!frames_.empty() && written_ >= frames_.front()->size()) {
       written_ -= frames_.front()->size();
@@ -66,6 +74,8 @@ class Outgoing {
   std::deque<SharedFrame> frames_;
   std::size_t bytes_ = 0;
   std::size_t written_ = 0;  // Of the first frame.
+  std::uint64_t added_ = 0;
+  std::uint64_t sent_ = 0;
 };
 
 }  // namespace bide::brokers::shared

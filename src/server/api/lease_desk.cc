@@ -84,7 +84,7 @@ void LeaseDesk::take(const std::shared_ptr<Poll>& poll, wire::LeaseRequest reque
   pool.last_used = now;
   poll->poller = std::move(request.poller);
   poll->pool = *found;
-  pool.add(poll);
+  pool.add(poll, now);
   const Moment deadline = now + std::max(request.wait, options_.shortest_wait);
   poll->deadline = deadlines_.emplace(deadline, poll);
   Moment next = deadline;
@@ -162,7 +162,7 @@ void LeaseDesk::leave(const std::string& poller, std::function<void()> done) {
       for (const std::shared_ptr<Poll>& poll : waiting) {
         if (poll->poller == poller) answer_with_nothing(poll, answers);
       }
-      if (!pool->waiting().empty() || pool->has_pollers()) {
+      if (!pool->waiting().empty() || pool->pollers() != 0) {
         pool->renew_limit();
         ++at;
         continue;
@@ -230,28 +230,46 @@ void LeaseDesk::give_back(std::vector<LeaseRef> leases, const char* note) {
 
 void LeaseDesk::open(const PoolPtr& pool) {
   // No lease arrives once a subscription has ended, and all of them end before the desk does.
-  auto subscription =
-      broker_.subscribe(pool->options(), [this, number = pool->number()](std::vector<Lease> leases) {
-        arrived(number, std::move(leases));
-      });
+  SubscribeOptions options = pool->options();
+  options.on_failed = [this, number = pool->number()](const Error& error) { failed(number, error); };
+  auto subscription = broker_.subscribe(std::move(options), [this, number = pool->number()](std::vector<Lease> leases) {
+    arrived(number, std::move(leases));
+  });
+  if (!subscription) return failed(pool->number(), subscription.error());
+  std::lock_guard lock(mutex_);
+  if (by_number_.count(pool->number()) != 0) return pool->open(std::move(*subscription));
+  // Everybody who wanted it has left meanwhile, or it has failed already.
+  Leaving ended;
+  ended.subscriptions.push_back(std::move(*subscription));
+  leaving_.push_back(std::move(ended));
+}
+
+// The broker refuses the subscription, at once or later: everybody who waits is told, and the next who asks tries again.
+void LeaseDesk::failed(std::uint64_t number, const Error& error) {
   Answers answers;
+  std::vector<LeaseRef> back;
   {
     std::lock_guard lock(mutex_);
-    const bool wanted = by_number_.count(pool->number()) != 0;
-    if (wanted && subscription) {
-      pool->open(std::move(*subscription));
-    } else if (wanted) {
-      while (!pool->waiting().empty()) {
-        const std::shared_ptr<Poll> poll = pool->waiting().front();
-        remove(poll);
-        answers.push_back([poll, error = subscription.error()] { poll->answer(error); });
-      }
-      pools_.erase(pool->key());
-      by_number_.erase(pool->number());
+    const auto found = by_number_.find(number);
+    if (found == by_number_.end()) return;
+    const PoolPtr pool = found->second;
+    while (!pool->waiting().empty()) {
+      const std::shared_ptr<Poll> poll = pool->waiting().front();
+      remove(poll);
+      answers.push_back([poll, error] { poll->answer(error); });
+    }
+    back = pool->take_held();
+    pools_.erase(pool->key());
+    by_number_.erase(found);
+    if (pool->is_open()) {
+      Leaving ended;
+      ended.subscriptions.push_back(pool->close());
+      leaving_.push_back(std::move(ended));
     }
   }
-  // Everybody who wanted it may have left meanwhile: then it ends here, without the lock.
   for (const auto& each : answers) each();
+  give_back(std::move(back), kPollGone);
+  options_.poke_subscriber();
 }
 
 void LeaseDesk::subscribe_pending() {
@@ -286,6 +304,7 @@ std::optional<Moment> LeaseDesk::sweep(Moment now) {
     for (auto at = pools_.begin(); at != pools_.end();) {
       const PoolPtr pool = at->second;
       if (const auto moment = pool->give_up_expected(now)) not_later(*moment);
+      pool->forget_pollers(now - options_.idle);
       for (const LeaseRef& lease : pool->take_held(now - options_.hold)) back.push_back(lease);
       pool->renew_limit();
       if (const auto since = pool->held_since()) not_later(*since + options_.hold);
@@ -365,7 +384,10 @@ void LeaseDesk::stop() {
 LeaseDesk::Counts LeaseDesk::counts() const {
   std::lock_guard lock(mutex_);
   Counts counts{.pools = pools_.size(), .polls = deadlines_.size(), .out = registry_.size(), .held = 0};
-  for (const auto& [key, pool] : pools_) counts.held += pool->held();
+  for (const auto& [key, pool] : pools_) {
+    counts.held += pool->held();
+    counts.pollers += pool->pollers();
+  }
   return counts;
 }
 

@@ -85,6 +85,7 @@ class LeaseDesk {
     std::size_t polls = 0;
     std::size_t out = 0;  // Leases given out and not settled, as far as we know.
     std::size_t held = 0;
+    std::size_t pollers = 0;  // With a name, that are expected to ask again.
   };
   Counts counts() const;
 
@@ -108,6 +109,7 @@ class LeaseDesk {
   bool arm(Moment moment);  // True: poke.
   void give_back(std::vector<LeaseRef> leases, const char* note);
   void open(const PoolPtr& pool);
+  void failed(std::uint64_t number, const Error& error);
   std::optional<Moment> sweep(Moment now);
 
   Broker& broker_;

@@ -70,6 +70,33 @@ class LeaseDeskTest : public testing::Test {
   Moment now_ = steady_clock::now();
 };
 
+TEST_F(LeaseDeskTest, ASubscriptionThatIsRefusedLaterIsToldToThoseWhoWait) {
+  Asked one, two, again;
+  ask(one, request());
+  ask(two, request());
+  broker_.subscribed().on_failed(Error{ErrorCode::kPermissionDenied, "the token was revoked"});
+  EXPECT_EQ(one.wait_error().message, "the token was revoked");
+  EXPECT_EQ(two.wait_error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(desk_->counts().pools, 0u);
+  desk_->subscribe_pending();
+  ask(again, request());
+  broker_.give("a");
+  EXPECT_EQ(again.wait().size(), 1u) << "the next who asks is subscribed anew";
+}
+
+TEST_F(LeaseDeskTest, PollersThatGoWithoutAWordAreForgotten) {
+  std::vector<Asked> asked(20);
+  for (int i = 0; i < 20; ++i) {
+    wire::LeaseRequest wanted = request();
+    wanted.poller = "p" + std::to_string(i);
+    const auto poll = ask(asked[static_cast<std::size_t>(i)], std::move(wanted));
+    if (i != 0) desk_->give_up(poll);
+  }
+  EXPECT_EQ(desk_->counts().pollers, 20u);
+  desk_->tick(now_ + 30s);
+  EXPECT_EQ(desk_->counts().pollers, 1u) << "this one waits";
+}
+
 TEST_F(LeaseDeskTest, TheBrokerMayDeliverWhatPollsWantAndNoMore) {
   Asked one, two;
   ask(one, request(2));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "platform/fatal.h"
@@ -33,9 +35,9 @@ void LeasePool::renew_limit() {
   subscription_->set_delivery_limit(limit);
 }
 
-void LeasePool::add(const Poll& poll) {
+void LeasePool::add(const Poll& poll, Moment now) {
   if (!poll->poller.empty()) {
-    pollers_.insert(poll->poller);
+    pollers_[poll->poller] = now;
     forget_expected(poll->poller);
   }
   poll->place = waiting_.insert(waiting_.end(), poll);
@@ -51,6 +53,12 @@ void LeasePool::remove(Poll poll) {
 bool LeasePool::forget_poller(const std::string& poller) {
   forget_expected(poller);
   return pollers_.erase(poller) != 0;
+}
+
+void LeasePool::forget_pollers(Moment before) {
+  std::set<std::string_view> waiting;
+  for (const Poll& poll : waiting_) waiting.insert(poll->poller);
+  std::erase_if(pollers_, [&](const auto& each) { return each.second < before && !waiting.contains(each.first); });
 }
 
 void LeasePool::arrived(std::vector<Lease> leases, Moment now) {

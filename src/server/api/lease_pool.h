@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,12 +58,14 @@ class LeasePool {
   void renew_limit();
   std::uint64_t delivery_limit() const;
 
-  void add(const Poll& poll);
+  void add(const Poll& poll, Moment now);
   void remove(Poll poll);
   const std::list<Poll>& waiting() const { return waiting_; }
   // False: the poller is not known here.
   bool forget_poller(const std::string& poller);
-  bool has_pollers() const { return !pollers_.empty(); }
+  std::size_t pollers() const { return pollers_.size(); }
+  // Those that have not asked since then and do not wait: they went without a word.
+  void forget_pollers(Moment before);
 
   void arrived(std::vector<Lease> leases, Moment now);
 
@@ -112,7 +113,7 @@ class LeasePool {
   std::list<Poll> waiting_;
   int wanted_ = 0;  // By those.
   std::deque<Held> held_;
-  std::set<std::string> pollers_;  // That gave a name and have not left.
+  std::map<std::string, Moment> pollers_;  // That gave a name, have not left, and when each asked last.
   std::map<std::string, Expected> expected_;
   int expected_leases_ = 0;  // By those.
 };

@@ -111,7 +111,8 @@ void extend(const State& state, const Request& request, Reply reply) {
 
 void add_lease_routes(const State& state, Routes& routes) {
   routes.push_back({Method::kPost, "/v1/leases", Scope::kWork, "Lease jobs to work on, waiting for them if asked to",
-                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }, true, kSmallBody});
+                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }, true, kSmallBody,
+                    true});
   routes.push_back({Method::kPost, "/v1/leases/leave", Scope::kWork, "Say that a poller wants no more jobs",
                     [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }, true, kSmallBody});
   routes.push_back({Method::kPost, "/v1/leases/extend", Scope::kSettle, "Keep leases alive",

@@ -85,7 +85,8 @@ class Gate::State {
     const Token* const token = find_token(*tokens, digest);
 
     if (token != nullptr && token->is_good_at(wall(now))) {
-      const Identity caller = {.name = token->name, .scopes = token->scopes, .queues = token->queues};
+      const Identity caller = {
+          .name = token->name, .scopes = token->scopes, .queues = token->queues, .has_token = true};
       if (caller.may(wanted)) return caller;
       tell_refused(request, "lacks the scope " + std::string(to_string(wanted)), token->name, now);
       return wire::make_problem("forbidden", "this token lacks the scope " + std::string(to_string(wanted)) +
@@ -118,6 +119,21 @@ class Gate::State {
     }
     return wire::make_problem("unauthorized",
                               "a valid token is needed, as Authorization: Bearer TOKEN; bide token create makes one");
+  }
+
+  bool may_stay(const Identity& caller) {
+    if (!caller.has_token) return true;
+    const Time now = wall(clock_.now());
+    const std::shared_ptr<const TokenList> tokens = current();
+    return std::any_of(tokens->begin(), tokens->end(), [&](const Token& token) {
+      return token.name == caller.name && token.scopes == caller.scopes && token.queues == caller.queues &&
+             token.is_good_at(now);
+    });
+  }
+
+  std::uint64_t version() {
+    look();
+    return version_;
   }
 
   bool has_tokens() {
@@ -159,6 +175,7 @@ class Gate::State {
       std::unique_lock lock(mutex_);
       tokens_ = std::make_shared<const TokenList>(std::move(*read));
     }
+    ++version_;
     if (!first) tell("read " + std::to_string(count) + " tokens from " + options_.token_file);
     return {};
   }
@@ -195,6 +212,7 @@ class Gate::State {
   platform::Clock& clock_;
   FailureLimit failures_;
   std::atomic<std::int64_t> look_at_us_ = 0;
+  std::atomic<std::uint64_t> version_ = 0;
 
   std::mutex refusals_;  // Guards these:
   std::int64_t refusal_second_ = -1;
@@ -218,6 +236,8 @@ Gate::Gate(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Gate::~Gate() = default;
 
 Admission Gate::admit(const Request& request, Scope wanted) { return state_->admit(request, wanted); }
+bool Gate::may_stay(const Identity& caller) const { return state_->may_stay(caller); }
+std::uint64_t Gate::version() const { return state_->version(); }
 bool Gate::has_tokens() const { return state_->has_tokens(); }
 
 }  // namespace bide::server

@@ -78,6 +78,12 @@ class Gate {
   // with a bad one, is nobody: an Identity without name and scopes.
   Admission admit(const Request& request, Scope wanted);
 
+  // Whether somebody who was let in before may stay: the token is still there and good, with the same scopes and queues.
+  // For those who wait for long; what is asked anew is admitted anew.
+  bool may_stay(const Identity& caller) const;
+  // Grows whenever may_stay() may have come to say something else about tokens. Looks at the token file, once a second.
+  std::uint64_t version() const;
+
   // At least one token is good now. A server that others can reach should not start without.
   bool has_tokens() const;
 

@@ -251,6 +251,24 @@ TEST_F(GateTest, ForgetsATokenThatWasRevokedAndKnowsANewOneWithinASecond) {
   EXPECT_EQ(told[0], "read 1 tokens from " + path);
 }
 
+TEST_F(GateTest, SaysWhoMayNotStayWhenTokensHaveChanged) {
+  const std::string first = make("first", "read");
+  make("second", "read");
+  const auto gate = open();
+  const Identity caller = std::get<Identity>(gate->admit(from("10.0.0.1", "Bearer " + first), Scope::kRead));
+  const std::uint64_t version = gate->version();
+  EXPECT_TRUE(gate->may_stay(caller));
+  revoke("second");
+  clock.advance(1s);
+  EXPECT_NE(gate->version(), version);
+  EXPECT_TRUE(gate->may_stay(caller)) << "another one was revoked";
+  revoke("first");
+  clock.advance(1s);
+  EXPECT_NE(gate->version(), version + 1);
+  EXPECT_FALSE(gate->may_stay(caller));
+  EXPECT_TRUE(gate->may_stay({.name = "local", .scopes = 0xff})) << "no token, nothing to revoke";
+}
+
 TEST_F(GateTest, RevokesEverythingWhenTheFileIsTakenAway) {
   const std::string secret = make("first", "read");
   const auto gate = open();

@@ -306,9 +306,17 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       const auto now = std::chrono::steady_clock::now();
       for (const auto& session : service_.connections.overdue(now)) session->give_up_overdue();
       look_at_certificate(now);
+      look_at_admission();
       ticking_ = false;
       if (tls_ || service_.connections.count() > 0) arm_timer();
     });
+  }
+
+  void look_at_admission() {
+    if (!service_.stay.version) return;
+    const std::uint64_t version = service_.stay.version();
+    if (std::exchange(admission_seen_, version) == version) return;
+    for (const auto& session : service_.connections.all()) session->check_stay();
   }
 
   void look_at_certificate(std::chrono::steady_clock::time_point now) {
@@ -337,6 +345,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   asio::strand<asio::io_context::executor_type> house_;  // For everything below, except the threads.
   asio::steady_timer timer_;
   bool stopping_ = false;
+  std::uint64_t admission_seen_ = 0;
   std::chrono::steady_clock::time_point certificate_seen_ = std::chrono::steady_clock::now();
   std::deque<tcp::acceptor> tcp_acceptors_;
   std::deque<Local::acceptor> local_acceptors_;

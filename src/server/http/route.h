@@ -32,6 +32,9 @@ struct Route {
   // say with POST, PUT and PATCH, and 0 with other methods.
   std::optional<std::uint64_t> body_bytes = {};
 
+  // It waits, and can be ended unanswered without that anything has changed: so it is when its caller's token is revoked.
+  bool only_waits = false;
+
   std::uint64_t most_body_bytes(const HttpLimits& limits) const {
     const bool takes_one = method == Method::kPost || method == Method::kPut || method == Method::kPatch;
     return std::min(limits.body_bytes, body_bytes.value_or(takes_one ? limits.body_bytes : 0));

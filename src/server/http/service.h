@@ -36,9 +36,16 @@ struct Served {
   std::string_view peer = {};
 };
 
+// Whether those who were admitted and wait may stay. Both as Admit.
+struct Stay {
+  std::function<std::uint64_t()> version = {};         // When it changes, the others are asked about. Null: never.
+  std::function<bool(const Identity&)> may_stay = {};
+};
+
 struct ServiceOptions {
   Routes routes = {};
   Admit admit = {};                      // Null: everybody may do everything.
+  Stay stay = {};
   std::vector<std::string> hosts = {};   // See BrowserGuard.
   bool asks_for_user = false;            // Request::peer_is_our_user is looked up.
   HttpLimits limits = {};
@@ -51,6 +58,7 @@ class Service {
   explicit Service(ServiceOptions options)
       : router(std::move(options.routes)),
         admit(std::move(options.admit)),
+        stay(std::move(options.stay)),
         browsers(std::move(options.hosts)),
         asks_for_user(options.asks_for_user),
         limits(options.limits),
@@ -68,6 +76,7 @@ class Service {
 
   const Router router;
   const Admit admit;
+  const Stay stay;
   const BrowserGuard browsers;
   const bool asks_for_user;
   const HttpLimits limits;

@@ -13,6 +13,7 @@
 #include "platform/peer_user.h"
 #include "server/http/admission.h"
 #include "server/http/content_coding.h"
+#include "server/http/problem_response.h"
 #include "server/http/session_current.h"
 
 namespace bide::server {
@@ -77,6 +78,19 @@ void Session::abort() {
 
 void Session::give_up_overdue() {
   boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->on_deadline(); });
+}
+
+void Session::check_stay() {
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (!self->current_ || !self->current_->caller.has_token || self->service_->stay.may_stay(self->current_->caller)) return;
+    if (self->state_ == State::kStreaming) return self->close();
+    const Route* const route = self->current_->route;
+    if (self->state_ != State::kAnswering || (!route->only_waits && route->method != Method::kGet)) return;
+    self->current_->exchange->detach();
+    self->current_->keep_alive = false;
+    self->answer(to_response(wire::make_problem("unauthorized", "the token was revoked, changed or has expired")));
+    self->pump();
+  });
 }
 
 void Session::on_deadline() {
@@ -354,6 +368,7 @@ void Session::dispatch() {
   if (!reader_->is_busy()) reader_.reset();
   if (current_->early) return answer(std::move(*current_->early));
   if (!charge_ahead()) return;
+  if (request.caller.has_token) current_->caller = request.caller;
   const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kAnswers;
   current_->exchange = std::make_shared<Exchange>(
       [self = shared_from_this()] {

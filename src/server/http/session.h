@@ -48,6 +48,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void abort();
   bool is_overdue(std::chrono::steady_clock::time_point now) const { return now.time_since_epoch().count() >= deadline_; }
   void give_up_overdue();
+  // Ends a wait or a stream whose caller may not stay.
+  void check_stay();
   bool is_closed() const { return closed_; }
 
   // What waits for the client. Only a body, an answer or early requests hold memory; without bytes there is none of these.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "server/http/exchange.h"
+#include "server/http/identity.h"
 #include "server/http/memory_budget.h"
 #include "server/http/route.h"
 #include "server/http/session.h"
@@ -16,6 +17,7 @@ namespace bide::server {
 struct Session::Current {
   const Route* route = nullptr;
   std::shared_ptr<Exchange> exchange = {};
+  Identity caller = {};
   std::shared_ptr<Receipt> receipt = {};  // Of the answer that is being written.
   std::optional<Response> early = {};  // The answer, known before the body came.
   std::chrono::steady_clock::time_point body_since = std::chrono::steady_clock::now();
