@@ -152,10 +152,11 @@ MaybeProblem take_item_field(JsonReader& in, unsigned name, Fields& fields, Sett
     case kErrorBase64:
     case kNoteBase64:
       return take_base64(in, field, fields.text);
+    // That a worker was lost or crashed, or that a job expired, is for the broker to say.
     case kFault:
-      return take_name(in, field, Fault::kCrashed, fields.fault);
+      return take_name(in, field, Fault::kTimedOut, fields.fault);
     case kReason:
-      return take_name(in, field, DeadReason::kPoison, fields.reason);
+      return take_name(in, field, DeadReason::kRejected, fields.reason);
     default:
       return take_effects(in, fields.now, fields.callback_queue, settlement.effects);
   }

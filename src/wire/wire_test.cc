@@ -211,7 +211,7 @@ TEST(SettleJson, SettlementsReadBack) {
   all[0].outcome = Done{.result = "{\"n\":1}", .content_type = "application/json"};
   all[0].effects = {Job{.kind = "next", .body = "x"}, Job{.kind = "other"}};
   all[1].outcome = RetryAt{.after = 5s, .fault = Fault::kTimedOut, .error = "late \xff", .body = "new"};
-  all[2].outcome = Dead{.reason = DeadReason::kExhausted, .fault = Fault::kCrashed, .error = "no"};
+  all[2].outcome = Dead{.reason = DeadReason::kExhausted, .fault = Fault::kTimedOut, .error = "no"};
   all[3].outcome = Returned{.after = 3ms, .note = "stopping"};
   all[4].outcome = Done{};
   all[5].outcome = Done{.result = "plain", .content_type = ""};
@@ -237,7 +237,7 @@ TEST(SettleJson, SettlementsReadBack) {
   EXPECT_EQ(again.body, "new");
   const auto& dead = std::get<Dead>(items[2].settlement.outcome);
   EXPECT_EQ(dead.reason, DeadReason::kExhausted);
-  EXPECT_EQ(dead.fault, Fault::kCrashed);
+  EXPECT_EQ(dead.fault, Fault::kTimedOut);
   EXPECT_EQ(std::get<Returned>(items[3].settlement.outcome).note, "stopping");
   EXPECT_EQ(std::get<Done>(items[5].settlement.outcome).result, "plain");
   EXPECT_EQ(std::get<Done>(items[5].settlement.outcome).content_type, "");

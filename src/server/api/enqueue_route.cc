@@ -116,6 +116,12 @@ void compare_existing(const Shared& call) {
   compare_next(call);
 }
 
+// The job that holds a unique key may be in a queue that does not exist for the caller.
+Error for_caller(const Identity& caller, const Error& error) {
+  if (error.code != ErrorCode::kAlreadyExists || !caller.is_restricted()) return error;
+  return Error{error.code, "the unique key is held by another job"};
+}
+
 void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> results) {
   ApiState& state = *call->state;
   bool existed = false;
@@ -126,7 +132,8 @@ void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> resu
       result.problem = state.problem_of(results.error(), call->sent.size());
     } else if (i >= results->size() || !(*results)[i]) {
       const Error missing{ErrorCode::kUnconfirmed, "the broker did not say what became of the job"};
-      result.problem = state.problem_of(i < results->size() ? (*results)[i].error() : missing, call->sent.size());
+      const Error& error = i < results->size() ? (*results)[i].error() : missing;
+      result.problem = state.problem_of(for_caller(call->request.caller, error), call->sent.size());
     } else {
       result.enqueued = *(*results)[i];
       existed = existed || result.enqueued.existed;
@@ -237,6 +244,7 @@ void enqueue(const State& state, Request request, Reply reply) {
   std::size_t bad = 0;
   for (wire::BatchItem& item : batch.items) {
     if (!item.problem) item.problem = find_queue_problem(call->request.caller, item.job);
+    if (!item.problem && !has_key) item.problem = find_id_problem(item.job);
     if (!item.problem && state->options.find_callback_problem)
       item.problem = state->options.find_callback_problem(item.job);
     bad += item.problem ? 1 : 0;

@@ -194,6 +194,12 @@ TEST_F(EnqueueRoute, AKeyMakesARequestCountOnce) {
   EXPECT_EQ(jobs(), 2u);
 }
 
+TEST_F(EnqueueRoute, AnIdThatStandsForAKeyOfAnotherIsNotGivenByHand) {
+  const JobId id = id_for_key("somebody else", "order-17", 0);
+  expect_problem(post("/v1/jobs", R"({"kind":"a","id":")" + id.to_string() + "\"}"), 422, "invalid_id");
+  EXPECT_EQ(jobs(), 0u);
+}
+
 TEST_F(EnqueueRoute, AKeyIsKeptWithTheJobAcrossARestart) {
   const Fields key = {{"idempotency-key", "order-17"}};
   const std::string batch = R"([{"kind":"a"},{"kind":"b"},{"bad":1}])";

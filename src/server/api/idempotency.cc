@@ -28,6 +28,12 @@ JobId id_for_key(std::string_view caller, std::string_view key, std::size_t inde
   return JobId(bytes);
 }
 
+std::optional<wire::Problem> find_id_problem(const Job& job) {
+  if (job.id.bytes()[6] >> 4 != 8) return std::nullopt;
+  return wire::make_problem("invalid_id",
+                            "ids of version 8 stand for an Idempotency-Key here; use another UUID, or such a key", "id");
+}
+
 std::string request_digest(std::string_view text) { return hex(sha256(text), 16); }
 
 IdempotencyBook::Turn::~Turn() {

@@ -27,6 +27,10 @@ inline constexpr std::size_t kLongestIdempotencyKey = 255;
 std::optional<wire::Problem> find_key_problem(std::string_view key);
 
 JobId id_for_key(std::string_view caller, std::string_view key, std::size_t index);
+// Ids that stand for a key are not given by hand: otherwise whoever guesses another's key could be there first, and the
+// request would pass for carried out.
+std::optional<wire::Problem> find_id_problem(const Job& job);
+
 std::string request_digest(std::string_view text);
 
 // What this process knows by itself: which keys are under way, and the digests of recent requests, for jobs of which

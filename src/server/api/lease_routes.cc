@@ -37,6 +37,11 @@ std::shared_ptr<Receipt> receipt_for(const std::shared_ptr<LeaseDesk>& desk, con
   return std::make_shared<Receipt>(tell(&LeaseDesk::answer_written), tell(&LeaseDesk::answer_lost));
 }
 
+// Pollers choose their names, each among those of its token.
+std::string own_poller(const Request& request, const std::string& name) {
+  return name.empty() ? name : request.caller.name + "\n" + name;
+}
+
 void lease(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::LeaseRequest wanted;
@@ -44,6 +49,7 @@ void lease(const State& state, const Request& request, Reply reply) {
   for (const QueueShare& share : wanted.queues) {
     if (auto problem = find_queue_problem(request.caller, share.name)) return refuse(reply, *problem);
   }
+  wanted.poller = own_poller(request, wanted.poller);
   const auto shared = share(std::move(reply));
   const Moment begun = std::chrono::steady_clock::now();
   const auto poll = state->leases->make_poll([state, shared, begun](const Result<std::vector<Lease>>& leases) {
@@ -66,7 +72,7 @@ void leave(const State& state, const Request& request, Reply reply) {
   if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   std::string poller;
   if (auto problem = wire::read_leave_request(request.body, poller)) return refuse(reply, *problem);
-  state->leases->leave(poller, [reply = share(std::move(reply))] { reply->send(json_response(200, "{}")); });
+  state->leases->leave(own_poller(request, poller), [reply = share(std::move(reply))] { reply->send(json_response(200, "{}")); });
 }
 
 // Those that the caller cannot see are lost to it.

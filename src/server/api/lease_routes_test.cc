@@ -184,6 +184,26 @@ TEST_F(LeaseRoutes, StoppingAnswersThosePollsThatWait) {
   EXPECT_EQ(refused.fields.at(0).first, "Retry-After");
 }
 
+TEST_F(LeaseRoutes, APollerIsToldToLeaveByItsOwnTokenOnly) {
+  const auto poll = start(Method::kPost, "/v1/leases", R"({"wait":"5m","poller":"p"})");
+  caller_name_ = "another";
+  EXPECT_EQ(post("/v1/leases/leave", R"({"poller":"p"})").status, 200);
+  EXPECT_FALSE(poll->answered());
+  caller_name_ = "local";
+  EXPECT_EQ(post("/v1/leases/leave", R"({"poller":"p"})").status, 200);
+  EXPECT_EQ(items_of(poll->wait().body, "leases").size(), 0u);
+}
+
+TEST_F(LeaseRoutes, AWorkerDoesNotSayWhatIsForTheBrokerToSay) {
+  enqueue(R"({"kind":"a"})");
+  const std::string lease = lease_one(R"({"wait":"5s"})");
+  for (const char* said : {R"("outcome":"failed","fault":"crashed")", R"("outcome":"failed","fault":"lost")",
+                           R"("outcome":"dead","reason":"poison")", R"("outcome":"dead","reason":"expired")"}) {
+    expect_problem(post("/v1/leases/settle", settlement(lease, said)), 422, "invalid_argument");
+  }
+  EXPECT_EQ(post("/v1/leases/settle", settlement(lease, R"("outcome":"failed","fault":"timed_out")")).status, 200);
+}
+
 TEST_F(LeaseRoutes, AThousandPollsAreWokenByAThousandJobs) {
   std::vector<std::shared_ptr<Caller>> polls;
   for (int i = 0; i < 1000; ++i) {

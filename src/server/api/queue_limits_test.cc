@@ -114,6 +114,13 @@ TEST_F(QueueLimits, NothingIsLeasedExtendedOrSettledElsewhere) {
   EXPECT_EQ(post("/v1/leases/settle", settlement(lease, R"("outcome":"done")")).status, 200);
 }
 
+TEST_F(QueueLimits, TheHolderOfAUniqueKeyIsNotNamed) {
+  const std::string job = as_anybody([&] { return enqueue(R"({"kind":"b","queue":"theirs","unique_key":"k"})"); });
+  const Response refused = post("/v1/jobs", R"({"kind":"a","queue":"mine","unique_key":"k"})");
+  expect_problem(refused, 409, "already_exists");
+  EXPECT_EQ(refused.body.find(job), std::string::npos) << refused.body;
+}
+
 TEST_F(QueueLimits, TheDeadOfOthersStayDead) {
   std::string dead;
   as_anybody([&] {

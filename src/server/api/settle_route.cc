@@ -188,6 +188,9 @@ void settle(const State& state, const Request& request, Reply reply) {
   }
   for (SettleItem& item : call->request.items) {
     if (!item.problem) item.problem = find_foreign_lease(request, item.settlement.lease);
+    for (const Job& effect : item.settlement.effects) {
+      if (!item.problem) item.problem = find_id_problem(effect);
+    }
     if (!item.problem && request.caller.lease && !item.settlement.effects.empty()) {
       item.problem = wire::make_problem("forbidden", "whoever has a lease only may not enqueue jobs", "effects");
     }
