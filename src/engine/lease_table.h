@@ -24,6 +24,7 @@ struct Running {
   bool delivered = false;  // Outlives the process, and is known to have reached its worker.
   bool cancel_requested = false;
   bool crashed = false;  // Its process died. Charged as soon as there is room on the disk.
+  bool body_saved = false;  // Its body may have been replaced during this lease, and then holds the past.
   bool last_chance = false;  // See core/retry_decision.h.
   bool wants_completion = false;  // See core/completion.h. Known when the lease was given, or found again at opening.
 };

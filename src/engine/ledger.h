@@ -226,6 +226,8 @@ class Ledger {
   void release_credit(Slot slot);
   // ledger_damage.cc: what cannot be read.
   void quarantine(Slot slot);
+  // A request needs a job that cannot be read: quarantined, unless that may pass. Gives the error on.
+  Error give_up_on(Slot slot, const Error& error);
   JobInfo describe_unread(Slot slot, const Error& error) const;
   std::string damage_text(const JobId& id, const Quarantine& why) const;
   std::string unreadable_text(journal::Address at) const;

@@ -22,6 +22,11 @@ constexpr std::string_view kAdvice =
 }  // namespace
 
 // Whether the job would still finish with what is in memory has been tried by the caller.
+Error Ledger::give_up_on(Slot slot, const Error& error) {
+  if (error.code == ErrorCode::kDamaged || error.code == ErrorCode::kIoError) quarantine(slot);
+  return error;
+}
+
 void Ledger::quarantine(Slot slot) {
   const Entry& entry = state_[slot];
   const JobId id = entry.id;

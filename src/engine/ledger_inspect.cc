@@ -66,9 +66,9 @@ Result<journal::Past> Ledger::load_past(Slot slot) {
     if (Status decoded = decode(*view, record); !decoded) return decoded.error();
     return std::move(record.past);
   }
-  // Only a body that an attempt replaced has a past of its own, and then there has been an attempt before this one.
-  const std::uint64_t now_running = entry.entry_state() == EntryState::kRunning ? 1 : 0;
-  if (entry.attempts <= now_running) return journal::Past{};
+  // Only a body that an attempt replaced has a past of its own: the one that runs, or one before it.
+  const bool running = entry.entry_state() == EntryState::kRunning;
+  if (!(running && state_.leases()[entry.next].body_saved) && entry.attempts <= (running ? 1 : 0)) return journal::Past{};
   const auto view = read_inner(*journal_, entry.body());
   if (!view) return view.error();
   journal::Accepted record;

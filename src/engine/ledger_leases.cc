@@ -69,7 +69,8 @@ void Ledger::resume_lease(Running& running) {
   if (running.lease_ms == 0) running.lease_ms = kUnknownLeaseMs;
   running.deadline_ms = elapsed_ms + running.lease_ms;
   if (const auto loaded = load(running.slot)) {
-    const std::int64_t ran_ms = std::max<std::int64_t>(0, now_ms() - running.started_ms);
+    // As far as is known: time in which the store was closed is not time of the attempt, nor of its lease.
+    const std::int64_t ran_ms = std::max<std::int64_t>(0, state_.last_time_ms() - running.started_ms);
     running.limit_ms = elapsed_ms + std::max<std::int64_t>(0, loaded->job.time_limit.count() - ran_ms);
     running.last_chance = core::is_last_chance(loaded->past.counts, options_.max_crashes);
     running.wants_completion = core::wants_completion(loaded->job);

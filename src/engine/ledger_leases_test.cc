@@ -60,10 +60,11 @@ class LastingLeases : public testing::Test {
     }
     return leases;
   }
-  Lease enqueue_and_lease(RetryPolicy retry = RetryPolicy::none()) {
+  Lease enqueue_and_lease(RetryPolicy retry = RetryPolicy::none(), Milliseconds time_limit = Job().time_limit) {
     EXPECT_TRUE(ledger_->begin());
     Job job{.kind = "work"};
     job.retry = retry;
+    job.time_limit = time_limit;
     EXPECT_TRUE(ledger_->enqueue(Offer::of({job}, {})).at(0));
     return rest_of_step().at(0);
   }
@@ -71,6 +72,36 @@ class LastingLeases : public testing::Test {
     ASSERT_TRUE(ledger_->begin());
     EXPECT_FALSE(ledger_->extend({{lease.job.id, lease.token}}).at(0).lost);
     EXPECT_TRUE(rest_of_step().empty());
+  }
+  Status settle(const Lease& lease, Outcome outcome) {
+    EXPECT_TRUE(ledger_->begin());
+    Settlement settlement{.lease = {lease.job.id, lease.token}, .outcome = std::move(outcome)};
+    Status settled = ledger_->settle(Verdicts::of({std::move(settlement)}, {})).at(0);
+    EXPECT_TRUE(ledger_->commit());
+    return settled;
+  }
+  // A job that failed and died, was replayed with nothing counted, and runs for the first time since.
+  Lease replayed_and_leased() {
+    const Lease first = enqueue_and_lease();
+    EXPECT_TRUE(settle(first, Dead{.error = "the first life"}));
+    EXPECT_TRUE(ledger_->begin());
+    EXPECT_TRUE(ledger_->replay({first.job.id}, {}).at(0));
+    return rest_of_step().at(0);
+  }
+  void save_body(const Lease& lease, const std::string& body) {
+    ASSERT_TRUE(ledger_->begin());
+    ASSERT_TRUE(ledger_->save_body({lease.job.id, lease.token}, body));
+    ASSERT_TRUE(ledger_->commit());
+  }
+  // Its history is whole when it has failed once more.
+  void expect_two_lives(const Lease& lease) {
+    ASSERT_TRUE(settle(lease, Dead{.error = "the second life"}));
+    const JobInfo info = find(lease);
+    EXPECT_EQ(info.job.body, "saved");
+    EXPECT_EQ(info.attempts, 1u);
+    ASSERT_EQ(info.history.size(), 2u);
+    EXPECT_EQ(info.history[0].text, "the first life");
+    EXPECT_EQ(info.history[1].text, "the second life");
   }
   void advance(std::int64_t ms) { clock_.advance(Milliseconds(ms)); }
   JobInfo find(const Lease& lease) { return ledger_->find(lease.job.id).value(); }
@@ -95,6 +126,66 @@ TEST_F(LastingLeases, KeepTheirLengthOverARestart) {
   advance(kLeaseMs - 1000);
   EXPECT_TRUE(step().empty());
   EXPECT_EQ(find(lease).state, JobState::kRunning);
+}
+
+TEST_F(LastingLeases, HaveTheRestOfTheirTimeLimitHoweverLongTheStoreWasClosed) {
+  const Lease lease = enqueue_and_lease(RetryPolicy::none(), Milliseconds(40'000));
+  advance(15'000);
+  ASSERT_TRUE(ledger_->begin());
+  ASSERT_TRUE(ledger_->enqueue(Offer::of({Job{.kind = "work", .queue = "another"}}, {})).at(0));
+  rest_of_step();
+  disk_.halt();
+  ledger_.reset();
+  disk_.crash({.unsynced = Survival::kEverything});
+  advance(3'600'000);
+  open();
+  advance(24'000);
+  step();
+  EXPECT_EQ(find(lease).state, JobState::kRunning);
+  extend(lease);
+  advance(1'100);
+  step();
+  EXPECT_EQ(find(lease).state, JobState::kDead);
+  EXPECT_EQ(find(lease).counts.timed_out, 1u);
+}
+
+TEST_F(LastingLeases, ABodyThatIsSavedKeepsThePastOfAReplayedJob) {
+  const Lease lease = replayed_and_leased();
+  save_body(lease, "saved");
+  expect_two_lives(lease);
+}
+
+TEST_F(LastingLeases, ABodyThatIsSavedKeepsThePastOverACrash) {
+  const Lease lease = replayed_and_leased();
+  save_body(lease, "saved");
+  const std::int64_t last_time_ms = ledger_->state().last_time_ms();
+  crash();
+  EXPECT_EQ(ledger_->state().last_time_ms(), last_time_ms);
+  expect_two_lives(lease);
+}
+
+TEST_F(LastingLeases, ASettleOfAJobThatCannotBeReadQuarantinesIt) {
+  const Lease lease = replayed_and_leased();
+  crash();
+  const auto at = ledger_->journal().place_of(ledger_->state()[ledger_->state().find(lease.job.id)].details().address);
+  disk_.flip_bit(at.path, at.offset + 20, 3);
+  // What was read ahead is forgotten when something else is read.
+  std::vector<JobId> others;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(ledger_->begin());
+    Job other{.kind = "work", .queue = "another", .body = std::string(2 << 20, 'x')};
+    others.push_back(ledger_->enqueue(Offer::of({other}, {})).at(0)->id);
+    rest_of_step();
+  }
+  ASSERT_TRUE(ledger_->find(others[0]));
+  const Status settled = settle(lease, RetryAt{.error = "once more"});
+  ASSERT_FALSE(settled);
+  EXPECT_EQ(settled.error().code, ErrorCode::kDamaged);
+  const JobInfo info = find(lease);
+  EXPECT_EQ(info.state, JobState::kDead);
+  EXPECT_EQ(info.dead_reason, DeadReason::kDamaged);
+  EXPECT_NE(info.note.find(at.path + " offset "), std::string::npos) << info.note;
+  EXPECT_EQ(settle(lease, Done{}).error().code, ErrorCode::kLeaseLost);
 }
 
 TEST_F(LastingLeases, KeepTheirLengthInASnapshotToo) {

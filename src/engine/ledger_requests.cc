@@ -251,6 +251,7 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
   const Slot slot = state_.find(lease);
   if (slot == kNoSlot) return no_such_job(lease.id);
   if (state_[slot].entry_state() != EntryState::kRunning || state_.leases()[state_[slot].next].token != lease.token) {
+    if (state_[slot].entry_state() == EntryState::kQuarantined) return lease_lost(lease.id);
     const auto before = settled_before(slot, settlement);
     if (!before) return before.error();
     return *before ? Status() : lease_lost(lease.id);
@@ -266,7 +267,7 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
     room += again->body->size() + Limits::kHeaderBytes;
   }
   auto completions = completions_of(slot, settlement.outcome);
-  if (!completions) return completions.error();
+  if (!completions) return give_up_on(slot, completions.error());
   // The last free names are not given away twice.
   const std::size_t made = settlement.effects.size() + completions->size();
   std::erase_if(*completions, [&](const Job& told) { return !state_.has_names_left(told, made); });
@@ -285,7 +286,7 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
     if (returned != nullptr) return give_back(slot, *returned, EndedBy::kSettle);
     return end_attempt(slot, settlement.outcome, EndedBy::kSettle);
   };
-  if (Status ended = end(); !ended) return ended;
+  if (Status ended = end(); !ended) return give_up_on(slot, ended.error());
   accept_effects(std::move(settlement.effects), written, first_effect);
   accept_effects(std::move(*completions));
   return {};
@@ -303,7 +304,7 @@ Status Ledger::save_body(const LeaseRef& lease, std::string body) {
   if (running.token != lease.token) return lease_lost(lease.id);
   if (Status roomy = make_room(kRoomForChange + body.size() + Limits::kHeaderBytes, false); !roomy) return roomy;
   auto loaded = load(slot);
-  if (!loaded) return loaded.error();
+  if (!loaded) return give_up_on(slot, loaded.error());
   const Entry& entry = state_[slot];
   loaded->job.body = std::move(body);
   // Written as an attempt that ended with a new body, and the same lease given again: the batch is all or nothing.
@@ -320,7 +321,7 @@ Status Ledger::save_body(const LeaseRef& lease, std::string body) {
                                      .grants = {{lease.id, lease.token}},
                                      .lease_ms = running.lease_ms});
   if (running.cancel_requested) append(*journal_, journal::CancelAsked{lease.id, now_ms()});
-  state_.replace_body(slot, at);
+  state_.apply_saved(slot, at, record.accepted_ms);
   needs_sync_ = true;
   if (!running.outlives_process) return {};
   // Whoever saves has the lease; and the mark must follow the lease that was written again.
@@ -519,7 +520,7 @@ Status Ledger::reschedule(const JobId& id, Time due) {
   }
   if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
   auto past = load_past(slot);
-  if (!past) return past.error();
+  if (!past) return give_up_on(slot, past.error());
   warm_.drop(slot);
   const std::int64_t due_ms = due.time_since_epoch().count();
   journal::Changed record{.id = id,

@@ -127,6 +127,7 @@ bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
       if (lease_ms > std::numeric_limits<std::uint32_t>::max()) return false;
       running.lease_ms = static_cast<std::uint32_t>(lease_ms);
     }
+    running.body_saved = true;  // Perhaps.
     meta.leases.emplace_back(id, running);
   }
   return in.done();

@@ -46,6 +46,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
       return misfit("a new body", record.id, "which is not running");
     }
     end_lease(slot);
+    replaced_by_ = record.token;
     Entry& entry = touch(slot);
     count(entry, -1);
     release_names(entry);
@@ -106,7 +107,8 @@ Status State::apply(const journal::Granted& record, const std::vector<Slot>& slo
                                      .started_ms = record.at_ms,
                                      .lease_ms = record.lease_ms,
                                      .worker = workers_.hold(worker),
-                                     .outlives_process = record.outlives_process});
+                                     .outlives_process = record.outlives_process,
+                                     .body_saved = grant.token == replaced_by_});
     last_token_ = std::max(last_token_, grant.token);
   }
   workers_.release(worker);

@@ -72,7 +72,9 @@ class State {
   Status apply(const journal::CancelAsked& record);
   Status apply(const journal::Delivered& record);
   // What a new body and the same lease given again come to, for a job that is running.
-  void replace_body(Slot slot, journal::RecordRef at);
+  // What the records of a saved body come to, without giving the lease a second time: its subscription and its time are
+  // not in them.
+  void apply_saved(Slot slot, journal::RecordRef at, std::int64_t accepted_ms);
   // Any record, decoded first.
   Status apply(const journal::RecordView& view);
 
@@ -257,6 +259,7 @@ class State {
   std::uint64_t last_token_ = 0;
   std::int64_t last_time_ms_ = 0;
   std::int64_t now_ms_ = 0;  // What advance() was told last; the wheels may not have got there.
+  std::uint64_t replaced_by_ = 0;  // The token of the last attempt that left a new body.
   std::int64_t wall_ms_ = 0;
   std::int64_t shift_ms_ = 0;
   std::uint64_t handled_ = 0;

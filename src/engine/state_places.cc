@@ -241,7 +241,9 @@ std::optional<std::int64_t> State::oldest_ready(std::uint16_t queue) {
   return queues_.oldest(queue, shift_ms_, budget, [this](Slot zombie) { drop_zombie(zombie); });
 }
 
-void State::replace_body(Slot slot, RecordRef at) {
+void State::apply_saved(Slot slot, RecordRef at, std::int64_t accepted_ms) {
+  last_time_ms_ = std::max(last_time_ms_, accepted_ms);
+  leases_[slab_[slot].next].body_saved = true;
   Entry& entry = touch(slot);
   live_.subtract(entry.body());
   set_details(entry, {});
