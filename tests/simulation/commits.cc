@@ -32,6 +32,7 @@ bool Simulation::commit_all() {
 bool Simulation::commit_at_once() {
   const bool crashed_before = crashed_;
   const std::uint64_t fired = disk_.faults_fired();
+  now_.see_last_time(ledger_->state().last_time_ms());
   const Status committed = ledger_->commit();
   if (!committed) {
     if (!crashed_before) timeline_.push_back({now_, false});
@@ -59,6 +60,7 @@ void Simulation::begin_commit() {
   note("commit begins", ledger_->journal().batch_bytes());
   tally_.add(Event::kCommitsInTwoHalves);
   promised_ = false;
+  now_.see_last_time(ledger_->state().last_time_ms());
   timeline_.push_back({now_, false});
   committing_ = Committing{.world = now_,
                            .granted = std::exchange(granted_, {}),

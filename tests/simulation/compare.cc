@@ -163,6 +163,13 @@ std::optional<std::string> difference(Reading& reading, World& world, const Mome
       if (ledger.state().leases()[place].lease_ms != job->lease_ms) {
         return name_of(*job) + ": " + numbers("its lease time", ledger.state().leases()[place].lease_ms, job->lease_ms);
       }
+      const engine::Running& running = ledger.state().leases()[place];
+      if (running.deadline_ms != job->deadline_elapsed_ms) {
+        return name_of(*job) + ": " + numbers("the end of its lease", running.deadline_ms, job->deadline_elapsed_ms);
+      }
+      if (running.limit_ms != job->limit_elapsed_ms) {
+        return name_of(*job) + ": " + numbers("its time limit", running.limit_ms, job->limit_elapsed_ms);
+      }
       if (ledger.state().leases()[place].cancel_requested != job->cancel_requested) {
         return name_of(*job) + (job->cancel_requested ? " was cancelled" : " was not cancelled");
       }
@@ -195,20 +202,6 @@ std::optional<std::string> difference(Reading& reading, World& world, const Mome
     }
   }
   return std::nullopt;
-}
-
-std::int64_t due_shift(engine::Ledger& ledger, const World& world) {
-  for (const auto& [tag, job] : world.jobs()) {
-    const bool outlived = job->phase == Phase::kRunning && job->outlives_process;
-    if ((job->phase != Phase::kWaiting && !outlived) || job->due_is_wall || job->due_slack_ms != 0) continue;
-    const engine::Slot slot = ledger.state().find(job->id);
-    if (slot == engine::kNoSlot) continue;
-    const engine::EntryState state = ledger.state()[slot].entry_state();
-    const bool waits = state == engine::EntryState::kScheduled || state == engine::EntryState::kReady;
-    if (outlived ? state != engine::EntryState::kRunning : !waits) continue;
-    return ledger.state().due(slot) - job->due_ms;
-  }
-  return 0;
 }
 
 }  // namespace bide::simulation

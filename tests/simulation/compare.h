@@ -46,8 +46,4 @@ std::optional<std::string> difference(const JobInfo& info, const ModelJob& job, 
 std::optional<std::string> difference(Reading& reading, World& world, const Moment& moment,
                                       const CompareOptions& options);
 
-// By how much the ledger has moved what waits for a span of time, as it does when it finds the clock set back at its
-// opening. Asked of a World in which no attempt has been charged yet.
-std::int64_t due_shift(engine::Ledger& ledger, const World& world);
-
 }  // namespace bide::simulation

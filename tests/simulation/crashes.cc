@@ -19,6 +19,7 @@ void Simulation::count_fault() {
   clock_unsure_ = true;  // It may have been the writing of the clock's file that failed.
   leases_wait_until_ms_ = moment_.elapsed_ms() + 1100;
   reserve_expected_ = false;  // It may have been the deletion of the reserve that failed.
+  reserve_is_stuck_ = reserve_is_stuck_ || planned_->operation == Operation::kRemove;
   switch (planned_->operation) {
     case Operation::kWrite:
       tally_.add(planned_->fault == support::Fault::kShortWrite ? Event::kShortWrites : Event::kFailedWrites);
@@ -207,11 +208,10 @@ void Simulation::flip_bits() {
            "the time since the last opening is not known");
     if ((*opened)->open_report().elapsed_known) {
       world.follow(clock_.now());
-      world.reopen(clock_.now(), std::nullopt, options_.max_crashes);
     } else {
-      world.shift_dues(due_shift(**opened, world));
-      world.reopen(clock_.now(), world.offset_us(), options_.max_crashes);
+      world.believe_wall(clock_.now());
     }
+    world.reopen(clock_.now(), options_.max_crashes);
     learn_waits(**opened, world);
     CompareOptions compare = compare_options();
     compare.damage_may_be_reported = true;
@@ -240,12 +240,6 @@ void Simulation::reopen() {
   callbacks_.clear();
   promised_ = false;
   subscribed_.clear();
-  lowest_offset_us_ = now_.offset_us();
-  const auto see_offset = [this] {
-    const platform::Instant instant = clock_.now();
-    lowest_offset_us_ = std::min(lowest_offset_us_, instant.wall_us - instant.elapsed_us);
-  };
-  see_offset();
   if (full_ && !room_again_ && !planned_ && chance(0.3)) {
     // Somebody has deleted the reserve, and others have filled the disk to the last page.
     (void)disk_.remove("/store/reserve");
@@ -257,19 +251,15 @@ void Simulation::reopen() {
     if (chance(0.3)) clock_.advance(between(0, 5000));
     if (chance(0.05)) clock_.advance(between(0, 2 * 86'400'000));
     if (step_ > 0 && chance(0.1)) step_wall_clock(true);
-    see_offset();
     ++opening_;
   } while (!try_to_open());
   adopt_what_survived();
 }
 
 bool Simulation::try_to_open() {
-  // By how much the ledger moves what waits, when it finds the clock set back, is only known when it has opened.
   const platform::Instant instant = clock_.now();
-  const bool set_back = (power_lost_ || clock_unsure_) && instant.wall_us / 1000 < latest_now_ms_;
-  // Nor how many of those that crashed it finds room to charge.
-  if (opening_ <= 3 && !set_back && !has_no_reserve() && step_ > 0 && chance(0.25)) arm_crash(1 + below(12));
-  if (set_back && planned_) disarm();
+  // Of how many it finds room to charge is only known when it has opened.
+  if (opening_ <= 3 && !has_no_reserve() && step_ > 0 && chance(0.25)) arm_crash(1 + below(12));
   const std::uint64_t fired = disk_.faults_fired();
   auto opened = engine::Ledger::open(engine_options(disk_, engine_random_));
   crash_in_ = 0;
@@ -297,12 +287,13 @@ bool Simulation::try_to_open() {
       World world = timeline_[i].world;
       world.follow(instant);
       timeline_.push_back({world, false});
-      world.reopen(instant, std::nullopt, options_.max_crashes);
+      world.reopen(instant, options_.max_crashes);
       timeline_.push_back({std::move(world), false});
     }
     if (power_lost_ || clock_unsure_) {
       World world = timeline_[i].world;
-      world.reopen(instant, lowest_offset_us_, options_.max_crashes);
+      world.believe_wall(instant);
+      world.reopen(instant, options_.max_crashes);
       timeline_.push_back({std::move(world), false});
     }
   }
@@ -362,17 +353,18 @@ void Simulation::adopt_what_survived() {
         continue;
       }
     }
-    const std::int64_t shift = due_shift(*ledger_, world);
-    // Otherwise: not put off, and not moved up by more than the clock was set back.
-    const std::int64_t back_us = std::min(lowest_offset_us_, instant.wall_us - instant.elapsed_us) - world.offset_us();
-    if (known ? shift != 0 : shift > 0 || shift < std::min<std::int64_t>(0, back_us / 1000) - 2) {
-      differences += "\n    [" + std::to_string(i) + "] what waits was moved by " + std::to_string(shift) + " ms";
-      continue;
+    if (!known) {
+      const bool stays = has_no_reserve() && ledger_->now_ms() != instant.wall_us / 1000;
+      stays ? world.stay(instant) : world.believe_wall(instant);
+      if (world.at(instant).now_ms() != ledger_->now_ms()) {
+        differences += "\n    [" + std::to_string(i) + "] the engine's time is not what it should be";
+        continue;
+      }
     }
-    world.shift_dues(shift);
-    world.reopen(instant, known ? std::nullopt : std::optional(lowest_offset_us_), options_.max_crashes, left);
-    if (!known && has_no_reserve() && ledger_->now_ms() > instant.wall_us / 1000) {
-      world.stay_at(ledger_->now_us(), instant);
+    world.reopen(instant, options_.max_crashes, left);
+    if (world.last_time_ms() != ledger_->state().last_time_ms()) {
+      differences += "\n    [" + std::to_string(i) + "] the last time written is not what it should be";
+      continue;
     }
     learn_waits(*ledger_, world);
     if (const auto differs = difference(reading, world, world.at(instant), compare_options())) {

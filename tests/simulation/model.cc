@@ -114,6 +114,7 @@ bool World::follow(const platform::Instant& instant) {
   if (step_us <= kClockStepUs && step_us >= -kClockStepUs) return false;
   const std::int64_t step_ms = step_us / 1000 + (step_us > 0 ? 1 : 0);
   offset_us_ += step_ms * 1000;
+  last_time_ms_ += step_ms;
   shift_dues(step_ms);
   forget_was_due();
   return true;
@@ -317,6 +318,7 @@ void World::replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, co
 void World::close(const JobId& id, const Moment& moment) {
   const ModelJob* job = find(id);
   if (job == nullptr || job->phase != Phase::kRunning || job->outlives_process || job->crashed) return;
+  last_time_ms_ = std::max(last_time_ms_, moment.now_ms());
   if (job->cancel_requested) {
     remove(job->tag);
   } else {
@@ -324,27 +326,45 @@ void World::close(const JobId& id, const Moment& moment) {
   }
 }
 
-void World::reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us,
-                   std::uint32_t max_crashes, const std::set<JobId>& left) {
-  const std::int64_t before_us = lowest_offset_us ? std::min(offset_us_, *lowest_offset_us) : offset_us_;
-  if (lowest_offset_us) offset_us_ = instant.wall_us - instant.elapsed_us;
-  const std::int64_t unseen_us = std::max<std::int64_t>(0, offset_us_ - before_us);
+void World::believe_wall(const platform::Instant& instant) {
+  offset_us_ = instant.wall_us - instant.elapsed_us;
+  const std::int64_t back_ms = std::min<std::int64_t>(0, at(instant).now_ms() - last_time_ms_);
+  last_time_ms_ += back_ms;
+  shift_dues(back_ms);
+  restart_spans();
+}
+
+void World::stay(const platform::Instant& instant) {
+  offset_us_ = last_time_ms_ * 1000 - instant.elapsed_us;
+  restart_spans();
+}
+
+// Elapsed time of before means nothing any more: a span of time ends when the ledger's time says so.
+void World::restart_spans() {
+  std::vector<std::uint64_t> tags;
+  for (const auto& [tag, job] : *jobs_) {
+    if (job->is_live() && job->not_before_elapsed_us != ModelJob::kAlways) tags.push_back(tag);
+  }
+  for (const std::uint64_t tag : tags) {
+    ModelJob& job = change(tag);
+    job.not_before_elapsed_us = job.due_ms * 1000 - offset_us_;
+  }
+}
+
+void World::reopen(const platform::Instant& instant, std::uint32_t max_crashes, const std::set<JobId>& left) {
   const Moment moment = at(instant);
+  const std::int64_t closed_ms = last_time_ms_;
   forget_was_due();
   std::vector<std::uint64_t> tags;
   for (const auto& [tag, job] : *jobs_) {
-    if (job->is_live()) tags.push_back(tag);
+    if (job->phase == Phase::kRunning) tags.push_back(tag);
   }
   for (const std::uint64_t tag : tags) {
-    if (unseen_us > 0 && find(tag)->not_before_elapsed_us != ModelJob::kAlways) {
-      change(tag).not_before_elapsed_us -= unseen_us;
-    }
-    if (find(tag)->phase != Phase::kRunning) continue;
     if (find(tag)->outlives_process) {
       ModelJob& job = change(tag);
       job.subscription = 0;
       job.deadline_elapsed_ms = moment.elapsed_ms() + job.lease_ms;
-      const std::int64_t ran_ms = std::max<std::int64_t>(0, moment.now_ms() - job.started_ms);
+      const std::int64_t ran_ms = std::max<std::int64_t>(0, closed_ms - job.started_ms);
       job.limit_elapsed_ms =
           moment.elapsed_ms() + std::max<std::int64_t>(0, job.rules->time_limit.count() - ran_ms);
       continue;
@@ -360,6 +380,7 @@ void World::reopen(const platform::Instant& instant, std::optional<std::int64_t>
       continue;
     }
     const ModelJob& job = *find(tag);
+    last_time_ms_ = std::max(last_time_ms_, moment.now_ms());
     if (job.cancel_requested) {
       remove(tag);
       continue;

@@ -144,24 +144,30 @@ class World {
 
   // An orderly end: the lease of this job is returned, if it is of the process.
   void close(const JobId& id, const Moment& moment);
-  // Leases of the process that died are charged; others get time to be heard of again. `lowest_offset_us` is given in
-  // another boot of the machine: the least that the clocks were apart at any time since the store was open, for steps of
-  // the wall clock that nobody saw. In the same boot follow() has been called. `left` are jobs that were not charged yet,
-  // because a full disk had no room for it.
-  void reopen(const platform::Instant& instant, std::optional<std::int64_t> lowest_offset_us, std::uint32_t max_crashes,
-              const std::set<JobId>& left = {});
-  // The ledger's time, where a full disk has no room to write down that it was set back.
-  void stay_at(std::int64_t now_us, const platform::Instant& instant) { offset_us_ = now_us - instant.elapsed_us; }
+  // In another boot of the machine, or where nobody has written down how time passed: the wall clock is believed, but time
+  // does not go back. In the same boot it is follow().
+  void believe_wall(const platform::Instant& instant);
+  // The same where a full disk has no room to write down that time was set back: it goes on from where it was.
+  void stay(const platform::Instant& instant);
+  // Leases of the process that died are charged; others get time to be heard of again. The clocks have been followed, or
+  // believed. `left` are jobs that were not charged yet, because a full disk had no room for it.
+  void reopen(const platform::Instant& instant, std::uint32_t max_crashes, const std::set<JobId>& left = {});
+
+  // The latest time that is written in a record.
+  std::int64_t last_time_ms() const { return last_time_ms_; }
+  void see_last_time(std::int64_t ms) { last_time_ms_ = ms; }
 
  private:
   Jobs& own();
   ModelJob& end_attempt(std::uint64_t tag, Fault fault, const std::string& error, bool settled);
   void forget_was_due();
+  void restart_spans();
   static void wait_for(ModelJob& job, Milliseconds after, const Moment& moment);
 
   std::shared_ptr<Jobs> jobs_ = std::make_shared<Jobs>();
   std::set<std::string> paused_;
   std::int64_t offset_us_ = 0;
+  std::int64_t last_time_ms_ = 0;
 };
 
 }  // namespace bide::simulation

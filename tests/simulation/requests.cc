@@ -138,6 +138,7 @@ void Simulation::request() {
                             {40, &Simulation::request_settle},
                             {10, &Simulation::request_extend},
                             {2, &Simulation::request_mark_delivered},
+                            {4, &Simulation::request_save_body},
                             {crowded ? 12u : 4u, &Simulation::request_cancel},
                             {4, &Simulation::request_reschedule},
                             {6, &Simulation::request_replay},
@@ -398,6 +399,35 @@ void Simulation::request_mark_delivered() {
     learn_delivered(now_.change(job->tag));
     tally_.add(Event::kLeasesMarkedDelivered);
   }
+}
+
+void Simulation::request_save_body() {
+  const auto& from = chance(0.9) ? held_ : stale_;
+  if (from.empty()) return;
+  const Held lease = from[below(from.size())];
+  const BodyPlan body{++last_tag_, static_cast<std::size_t>(below(3000))};
+  const std::uint64_t fired = disk_.faults_fired();
+  const Status status = ledger_->save_body({lease.id, lease.token}, make_body(body));
+  if (crashed_) return;
+  const ModelJob* job = now_.find(lease.id);
+  const bool valid = job != nullptr && job->phase == Phase::kRunning && job->token == lease.token;
+  note("save body", lease.token, valid, status ? 0 : static_cast<std::uint64_t>(status.error().code) + 1);
+  if (!valid) {
+    expect(!status, "a body was saved without a lease");
+    return;
+  }
+  if (!status) {
+    const bool full = status.error().code == ErrorCode::kDiskFull && (full_ || reserve_is_missing());
+    expect(full || may_fail(status.error(), disk_.faults_fired() != fired), "a body is not saved: " + code_of(status));
+    return;
+  }
+  ModelJob& changed = now_.change(job->tag);
+  changed.body = body;
+  changed.ended_token = 0;  // A settlement of an attempt before this one is not known any more.
+  changed.ended_token_known = true;
+  changed.delivered = changed.delivered || changed.outlives_process;
+  promised_ = true;
+  tally_.add(Event::kBodiesSaved);
 }
 
 // A full disk may have no room for the mark.

@@ -73,6 +73,7 @@ void Simulation::note(const char* what, std::uint64_t a, std::uint64_t b, std::u
 
 void Simulation::run(int steps) {
   now_.follow(clock_.now());
+  now_.see_last_time(0);
   confirm();
   reopen();
   for (step_ = 1; step_ <= steps; ++step_) {
@@ -166,6 +167,7 @@ void Simulation::plan_faults() {
   }
   if (!full_ && ledger_->pressure().level == Pressure::Level::kOk && chance(0.008)) {
     full_ = reserve_expected_ = true;
+    reserve_is_stuck_ = false;
     full_until_ = step_ + 3 + static_cast<int>(below(15));
     full_since_address_ = ledger_->journal().end();
     disk_.set_capacity(disk_.used_bytes() + below(64 << 10));
@@ -239,7 +241,7 @@ bool Simulation::tidy() {
 // It is in housekeeping that the ledger finds out.
 void Simulation::notice_room() {
   if (!room_again_) return;
-  room_again_ = full_ = false;
+  room_again_ = full_ = reserve_is_stuck_ = false;
   roomy_since_ = step_;
   tally_.add(Event::kDiskFullPassed);
 }

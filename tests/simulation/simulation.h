@@ -124,6 +124,7 @@ class Simulation {
   void request_settle();
   void request_extend();
   void request_mark_delivered();
+  void request_save_body();
   void learn_delivered(ModelJob& job);
   void request_cancel();
   void request_reschedule();
@@ -145,7 +146,7 @@ class Simulation {
   bool may_fail(const Error& error, bool fault_fired);
   bool reserve_is_missing();
   // The disk is full, and what was set aside for this has been used.
-  bool has_no_reserve() { return full_ && reserve_is_missing(); }
+  bool has_no_reserve() { return full_ && (reserve_is_stuck_ || reserve_is_missing()); }
 
   // deliveries.cc
   bool grant();
@@ -229,9 +230,9 @@ class Simulation {
   bool room_again_ = false;
   int roomy_since_ = 0;  // A step.
   bool reserve_expected_ = false;
+  bool reserve_is_stuck_ = false;  // A file without its space, which could not be deleted.
   std::int64_t leases_wait_until_ms_ = 0;  // Elapsed.
   std::uint64_t full_since_address_ = 0;   // The end of the journal then, and what was enqueued since.
-  std::int64_t lowest_offset_us_ = 0;      // Since the store was last open.
   bool in_tidy_ = false;
   int tidied_in_step_ = 0;
   int opening_ = 0;
