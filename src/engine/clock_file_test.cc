@@ -69,6 +69,27 @@ TEST_F(ClockOverARestart, ADelayKeepsItsLengthWhenTheClockIsSetWhileTheStoreIsCl
   }
 }
 
+TEST_F(ClockOverARestart, ADelayKeepsItsLengthWhenTheClockWasSetTwiceAndNothingOfItWritten) {
+  open();
+  ASSERT_TRUE(ledger_->begin());
+  id_ = ledger_->enqueue(Offer::of({{.kind = "work", .delay = Milliseconds(8000)}}, {})).front().value().id;
+  // The steps are collected while a commit is under way, and the process is killed before theirs.
+  const auto commit = ledger_->begin_commit();
+  for (int i = 0; i < 2; ++i) {
+    clock_.step_wall(-kHourMs);
+    ASSERT_TRUE(ledger_->begin());
+  }
+  const Status committed = commit();
+  ASSERT_TRUE(committed);
+  disk_.halt();
+  (void)ledger_->end_commit(committed);
+  ledger_.reset();
+  disk_.crash({.unsynced = support::Survival::kEverything});
+  open();
+  EXPECT_TRUE(ledger_->open_report().elapsed_known);
+  EXPECT_EQ(due_in_ms(), 8000);
+}
+
 TEST_F(ClockOverARestart, ATimeOfTheWallClockIsNotMoved) {
   open();
   ASSERT_TRUE(ledger_->begin());

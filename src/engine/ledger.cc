@@ -239,7 +239,8 @@ Status Ledger::follow_clock() {
   elapsed_us_ = std::max(elapsed_us_, instant.elapsed_us);
   wall_us_ = instant.wall_us;
   const std::int64_t step_us = wall_us_ - elapsed_us_ - clock_offset_us_;
-  if (step_us > kClockStepUs || step_us < -kClockStepUs) {
+  // One at a time: the clock's file knows the offset before one record and after it, and what is not written may be lost.
+  if (!clock_step_at_ && (step_us > kClockStepUs || step_us < -kClockStepUs)) {
     // Whole milliseconds, rounded up: nothing may come early by it.
     const std::int64_t step_ms = step_us / 1000 + (step_us > 0 ? 1 : 0);
     if (Status roomy = make_room(64, true); !roomy) {
@@ -250,6 +251,7 @@ Status Ledger::follow_clock() {
     const journal::ClockStep step{step_ms};
     const journal::RecordRef at = append(*journal_, step);
     write_clock(clock_offset_us_, clock_offset_us_ + step_ms * 1000, at.address);
+    clock_step_at_ = at.address;
     needs_sync_ = true;  // If it were lost with the power, what waits for a span of time would be early by the step.
     clock_offset_us_ += step_ms * 1000;
     now_us_ = elapsed_us_ + clock_offset_us_;
@@ -364,16 +366,19 @@ Status Ledger::write() {
   tidy_wanted_ = true;
   Status written = journal_->write();
   if (!written) failed_ = true;
+  clock_step_at_.reset();
   return written;
 }
 
 std::function<Status()> Ledger::begin_commit() {
   needs_sync_ = false;
   tidy_wanted_ = true;
+  commit_end_ = journal_->end();
   return journal_->begin_commit();
 }
 
 Status Ledger::end_commit(const Status& outcome) {
+  if (clock_step_at_ && *clock_step_at_ < commit_end_) clock_step_at_.reset();
   Status committed = journal_->end_commit(outcome);
   if (!committed) failed_ = true;
   return committed;

@@ -266,6 +266,8 @@ class Ledger {
   // Our time is elapsed time plus this: the wall clock as it was when we looked, and again after each step of it.
   std::int64_t clock_offset_us_ = 0;
   const ClockFile clock_file_;
+  std::optional<journal::Address> clock_step_at_;  // Of the last one, until it is written.
+  journal::Address commit_end_ = 0;                // Of what the commit under way writes.
   std::int64_t now_us_ = 0;
   std::int64_t wall_us_ = 0;
   std::int64_t elapsed_us_ = 0;

@@ -42,6 +42,7 @@ bool Simulation::commit_at_once() {
     const bool matters = planned_->operation == Operation::kWrite || planned_->operation == Operation::kSync;
     expect(!matters, "commit() succeeded although a write or a sync failed");
   }
+  stepped_ = false;
   if (std::exchange(promised_, false)) {
     confirm();
   } else {
@@ -67,7 +68,8 @@ void Simulation::begin_commit() {
                            .finished_tasks = std::exchange(finished_tasks_, {}),
                            .callbacks = std::exchange(callbacks_, {}),
                            .run = ledger_->begin_commit(),
-                           .outcome = {}};
+                           .outcome = {},
+                           .stepped = std::exchange(stepped_, false)};
 }
 
 // What the other thread does.

@@ -238,7 +238,7 @@ void Simulation::reopen() {
   finished_tasks_.clear();
   granted_.clear();
   callbacks_.clear();
-  promised_ = false;
+  promised_ = stepped_ = false;
   subscribed_.clear();
   if (full_ && !room_again_ && !planned_ && chance(0.3)) {
     // Somebody has deleted the reserve, and others have filled the disk to the last page.

@@ -130,7 +130,7 @@ void Simulation::move_clocks() {
     by_us = between(0, 3 * 24 * kHour);
   }
   clock_.advance(std::chrono::microseconds(by_us));
-  if (chance(0.02)) step_wall_clock(false);
+  if (chance(committing_ ? 0.1 : 0.02)) step_wall_clock(false);
 }
 
 void Simulation::step_wall_clock(bool closed) {
@@ -183,12 +183,15 @@ bool Simulation::begin() {
   moment_ = now_.at(instant);
   if (Status begun = ledger_->begin(); !begun) return failed(begun.error(), "begin", false);
   if (crashed_) return failed({ErrorCode::kIoError, ""}, "begin", false);
-  if (stepped && has_no_reserve() && ledger_->now_ms() != moment_.now_ms()) {
-    now_ = before;  // The step is followed when there is room to write it down.
+  // One step after the other, and when there is room to write it down.
+  const bool waits = stepped_ || (committing_ && committing_->stepped);
+  if (stepped && (waits || (has_no_reserve() && ledger_->now_ms() != moment_.now_ms()))) {
+    now_ = before;
     moment_ = now_.at(instant);
+    if (waits) tally_.add(Event::kClockStepsDuringCommits);
   } else if (stepped) {
     tally_.add(Event::kClockStepsSeen);
-    promised_ = true;
+    promised_ = stepped_ = true;
   }
   latest_now_ms_ = std::max(latest_now_ms_, moment_.now_ms());
   expect(ledger_->now_ms() == moment_.now_ms(), "the engine's time is not what it should be");

@@ -78,6 +78,7 @@ class Simulation {
     engine::Ledger::Callbacks callbacks;
     std::function<Status()> run;
     std::optional<Status> outcome;
+    bool stepped = false;
   };
   struct NewJob {
     Job job;
@@ -199,6 +200,7 @@ class Simulation {
   Moment moment_;                     // Of the step.
   // Since the last commit was begun.
   bool promised_ = false;        // The next one confirms something.
+  bool stepped_ = false;         // The clock.
   std::vector<Held> granted_;    // Not delivered before it.
   std::vector<Task> finished_tasks_;
   engine::Ledger::Callbacks callbacks_;
