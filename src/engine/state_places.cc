@@ -213,7 +213,10 @@ std::optional<std::int64_t> State::next_due() const {
   std::optional<std::int64_t> next;
   if (const auto due = wheel_.next()) next = *due + shift_ms_;
   // Our time may be there already, and the wall clock a little behind.
-  if (const auto due = wall_wheel_.next()) next = std::min(next.value_or(*due), std::max(*due, now_ms_ + 1));
+  if (const auto due = wall_wheel_.next()) {
+    const std::int64_t by_wall = std::max(*due, now_ms_ + 1);
+    next = std::min(next.value_or(by_wall), by_wall);
+  }
   return next;
 }
 
