@@ -183,6 +183,9 @@ Slot State::relocate(Slot slot) {
   const Slot fresh = allocate();
   slab_[fresh] = copy;
   slab_[fresh].next = kNoSlot;
+  // After a snapshot that failed the old slot may not be settled yet, and the new one be passed already: with the old epoch
+  // the next snapshot would leave the job out.
+  slab_[fresh].epoch = epoch_;
   ids_.insert(fresh);
   if (!key.empty()) keys_.hold(key, fresh);
   return fresh;
