@@ -26,6 +26,11 @@ std::size_t bytes_of(const Settlement& settlement) {
   return sum;
 }
 
+// Whether a broker without atomic_effects must have something confirmed before it can acknowledge the job.
+bool publishes(const Settlement& settlement) {
+  return !settlement.effects.empty() || !std::holds_alternative<Done>(settlement.outcome);
+}
+
 bool is_lost(ErrorCode code) {
   return code == ErrorCode::kLeaseLost || code == ErrorCode::kNotFound || code == ErrorCode::kWrongState;
 }
@@ -33,7 +38,10 @@ bool is_lost(ErrorCode code) {
 }  // namespace
 
 Settler::Settler(Broker& broker, AttemptRunner& runner, HeldLeases& held)
-    : broker_(&broker), runner_(runner), held_(held) {}
+    : broker_(&broker),
+      publishing_goes_alone_(!broker.capabilities().atomic_effects),
+      runner_(runner),
+      held_(held) {}
 
 Settler::Unconfirmed::Unconfirmed(Attempt& of, const Settlement& settlement_in)
     : attempt(&of), settlement(settlement_in), bytes(bytes_of(settlement_in)) {}
@@ -50,8 +58,9 @@ void Settler::settle(Attempt& attempt, Settlement settlement) {
 }
 
 void Settler::add(Unconfirmed kept, Settlement given) {
-  outbox_.kept.push_back(std::move(kept));
-  outbox_.given.push_back(std::move(given));
+  Batch& batch = publishing_goes_alone_ && publishes(given) ? alone_ : outbox_;
+  batch.kept.push_back(std::move(kept));
+  batch.given.push_back(std::move(given));
 }
 
 void Settler::drop(Attempt& attempt) {
@@ -61,6 +70,14 @@ void Settler::drop(Attempt& attempt) {
 }
 
 void Settler::send_while_possible(std::unique_lock<std::mutex>& lock) {
+  while (!closed_ && !alone_.kept.empty()) {
+    Batch batch;
+    batch.kept.push_back(std::move(alone_.kept.back()));
+    batch.given.push_back(std::move(alone_.given.back()));
+    alone_.kept.pop_back();
+    alone_.given.pop_back();
+    send(std::move(batch), true, lock);
+  }
   while (!closed_ && in_flight_ < kBatchesInFlight && !outbox_.kept.empty()) {
     Batch batch = std::exchange(outbox_, {});
     if (batch.kept.size() > kBatchSize) {
@@ -71,22 +88,30 @@ void Settler::send_while_possible(std::unique_lock<std::mutex>& lock) {
       batch.given.resize(kBatchSize);
     }
     ++in_flight_;
-    ++calling_;
-    lock.unlock();
-    auto sent = std::make_shared<std::vector<Unconfirmed>>(std::move(batch.kept));
-    broker_->settle(std::move(batch.given),
-                    [this, owner = owner_.lock(), sent = std::move(sent)](
-                        const Result<std::vector<Status>>& answer) mutable { take_answer(std::move(sent), answer); });
-    lock.lock();
-    --calling_;
-    if (closed_) changed_.notify_all();
+    send(std::move(batch), false, lock);
   }
 }
 
-void Settler::take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, const Result<std::vector<Status>>& answer) {
+void Settler::send(Batch batch, bool alone, std::unique_lock<std::mutex>& lock) {
+  ++calling_;
+  lock.unlock();
+  auto sent = std::make_shared<std::vector<Unconfirmed>>(std::move(batch.kept));
+  broker_->settle(std::move(batch.given), [this, alone, owner = owner_.lock(), sent = std::move(sent)](
+                                              const Result<std::vector<Status>>& answer) mutable {
+    take_answer(std::move(sent), alone, answer);
+  });
+  lock.lock();
+  --calling_;
+  if (closed_) changed_.notify_all();
+}
+
+void Settler::take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, bool alone,
+                          const Result<std::vector<Status>>& answer) {
   std::unique_lock lock(mutex_);
-  platform::require(in_flight_ > 0, "a batch of outcomes is answered once");
-  --in_flight_;
+  if (!alone) {
+    platform::require(in_flight_ > 0, "a batch of outcomes is answered once");
+    --in_flight_;
+  }
   for (std::size_t i = 0; i < sent->size(); ++i) {
     if (answer && i < answer->size()) {
       take_status((*sent)[i], (*answer)[i]);
@@ -188,9 +213,11 @@ void Settler::close() {
     ++stats_.lease_lost;
     forget(late.what);
   }
-  for (const Unconfirmed& unsent : std::exchange(outbox_, {}).kept) {
-    ++stats_.lease_lost;
-    forget(unsent);
+  for (Batch* batch : {&outbox_, &alone_}) {
+    for (const Unconfirmed& unsent : std::exchange(*batch, {}).kept) {
+      ++stats_.lease_lost;
+      forget(unsent);
+    }
   }
   changed_.wait(lock, [this] { return calling_ == 0; });
   changed_.notify_all();

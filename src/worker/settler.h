@@ -3,6 +3,10 @@
 // An outcome is sent at once while fewer than two batches are on their way; otherwise it joins the next batch, which
 // leaves when one comes back. So a batch is as large as what was finished during one commit of the broker.
 //
+// A broker without atomic_effects publishes what takes a job's place before it acknowledges the job, and its server may
+// refuse to take messages for minutes. There an outcome that publishes goes alone and at once, so that no other outcome
+// waits for its answer.
+//
 //   confirmed                      counted, forgotten
 //   kLeaseLost, kNotFound          counted, forgotten: the attempt was not ours any more
 //   kInvalidArgument               settled again as a failed attempt, with the broker's words
@@ -72,13 +76,16 @@ class Settler {
   };
 
   void send_while_possible(std::unique_lock<std::mutex>& lock);
+  void send(Batch batch, bool alone, std::unique_lock<std::mutex>& lock);
   void add(Unconfirmed kept, Settlement given);
-  void take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, const Result<std::vector<Status>>& answer);
+  void take_answer(std::shared_ptr<std::vector<Unconfirmed>> sent, bool alone,
+                   const Result<std::vector<Status>>& answer);
   void take_status(const Unconfirmed& sent, const Status& status);
   void forget(const Unconfirmed& sent);
   bool empty() const { return unconfirmed_ == 0; }
 
   Broker* const broker_;
+  const bool publishing_goes_alone_;
   AttemptRunner& runner_;
   HeldLeases& held_;
   std::weak_ptr<void> owner_;
@@ -87,11 +94,12 @@ class Settler {
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable changed_;
   Batch outbox_;
+  Batch alone_;  // To be sent one by one.
   // Confirmed, and freed by a handler's thread, which has more time for it than the broker's.
   std::vector<std::shared_ptr<std::vector<Unconfirmed>>> spent_;
   std::vector<Late> late_;
   std::size_t unconfirmed_ = 0;
-  int in_flight_ = 0;
+  int in_flight_ = 0;  // Batches; not what was sent alone.
   int calling_ = 0;
   bool closed_ = false;
   bool reported_ = false;

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "worker/worker_test_bench.h"
 
@@ -97,6 +101,57 @@ TEST(WorkerSettle, ManyShortJobsAreAllSettledOnce) {
   EXPECT_EQ(bench.broker->settled().size(), 20'000u);
   EXPECT_EQ(bench.worker.stats().done, 20'000u);
   EXPECT_EQ(bench.worker.stats().started, 20'000u);
+}
+
+// Publishes before it acknowledges, and its server takes no messages until the test says so.
+class PublishingBroker : public support::FakeBroker {
+ public:
+  Capabilities capabilities() const override {
+    Capabilities can;
+    can.atomic_effects = false;
+    return can;
+  }
+  void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override {
+    for (const Settlement& settlement : settlements) {
+      if (std::holds_alternative<Done>(settlement.outcome)) continue;
+      const std::lock_guard lock(mutex_);
+      if (!open_) return kept_.emplace_back(std::move(settlements), std::move(done)), void();
+    }
+    FakeBroker::settle(std::move(settlements), std::move(done));
+  }
+  void take_messages() {
+    std::unique_lock lock(mutex_);
+    open_ = true;
+    auto kept = std::exchange(kept_, {});
+    lock.unlock();
+    for (auto& [settlements, done] : kept) FakeBroker::settle(std::move(settlements), std::move(done));
+  }
+
+ private:
+  std::mutex mutex_;  // Guards everything below.
+  std::vector<std::pair<std::vector<Settlement>, Completion<std::vector<Status>>>> kept_;
+  bool open_ = false;
+};
+
+TEST(WorkerSettle, OutcomesThatPublishNothingDoNotWaitForThoseThatDo) {
+  auto broker = std::make_shared<PublishingBroker>();
+  Worker worker(Client(broker), {.concurrency = 2, .credit = 1000, .name = "tester"});
+  worker.handle("works", [] {});
+  worker.handle("fails", []() -> Outcome { return retry_after(1s, "not now"); });
+  for (int i = 0; i < 20; ++i) {
+    broker->give("fails", 1);
+    broker->give("works", 5);
+  }
+  ASSERT_TRUE(worker.start());
+  for (const Settlement& settlement : broker->wait_for_settled(100)) {
+    EXPECT_TRUE(std::holds_alternative<Done>(settlement.outcome));
+  }
+  EXPECT_EQ(worker.stats().retried, 0u);
+  broker->take_messages();
+  broker->wait_for_settled(120);
+  worker.stop();
+  EXPECT_EQ(worker.stats().done, 100u);
+  EXPECT_EQ(worker.stats().retried, 20u);
 }
 
 }  // namespace

@@ -253,7 +253,7 @@ void Consumer::State::lose(const Error& error) {
   for (const auto& subscriber : subscribers) {
     for (const auto& source : subscriber->sources) {
       source->open = false;
-      source->tag.clear();
+      source->consumers.clear();
       source->buffer.clear();
       source->acks.clear();
       source->next_try = {};
@@ -297,18 +297,17 @@ void Consumer::State::take_event(Event event) {
   if (std::holds_alternative<GetEmpty>(event)) return news_are_read();
   if (const ConsumerCancelled* cancelled = std::get_if<ConsumerCancelled>(&event)) {
     const auto found = sources.find(cancelled->channel);
-    if (found != sources.end() && found->second->tag == cancelled->consumer) {
+    if (found != sources.end() && found->second->consumers.cancelled(cancelled->consumer) > 0) {
       // The queue is gone, or has a new leader. Made again, or found again, after a moment.
       declared.forget();
       look_for_lost(found->second->queue);
-      found->second->tag.clear();
       found->second->next_try = steady_clock::now() + found->second->backoff.next();
     }
     return;
   }
   if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&event)) {
     const auto found = sources.find(closed->channel);
-    if (found != sources.end()) return lose_channel(found->second, closed->error);
+    if (found != sources.end()) return lose_channel(found->second);
     if (closed->channel == kNewsChannel) return lose(closed->error);
     if (closed->channel == kMemoryChannel) return memory_is_closed();
     if (closed->channel == kDeclaringChannel) declared.forget();
@@ -317,12 +316,16 @@ void Consumer::State::take_event(Event event) {
 
 Steady Consumer::State::run_timers() {
   expire_leases();
+  find_stalled();
   while (!timers.empty() && timers.top().when <= steady_clock::now()) {
     const std::function<void()> run = timers.top().run;
     timers.pop();
     run();
   }
-  return timers.empty() ? Steady::max() : timers.top().when;
+  Steady next = timers.empty() ? Steady::max() : timers.top().when;
+  if (!deadlines.empty()) next = std::min(next, deadlines.top().when);
+  if (!recent.empty()) next = std::min(next, recent.front()->stalled_from);
+  return next;
 }
 
 void Consumer::State::after(Milliseconds wait, std::function<void()> run) {

@@ -75,7 +75,9 @@ void Consumer::State::write_marker() {
     const auto state = weak.lock();
     if (status || state == nullptr) return;
     state->letters.post([state, written] {
-      if (written == state->marker && state->memory_open) state->write_marker();
+      state->after(kTryAgain, [state = state.get(), written] {
+        if (written == state->marker && state->memory_open) state->write_marker();
+      });
     });
   };
   std::vector<Publication> one;
@@ -150,7 +152,7 @@ void Consumer::State::news_are_read() {
   for (const auto& question : std::exchange(asked, {})) question(&board);
 }
 
-// Without an answer: nobody waits for these.
+// Without an answer: nobody waits for these, but they must not be lost while the server takes nothing.
 void Consumer::State::write(std::vector<Notice> notices) {
   std::vector<Publication> publications;
   for (const Notice& notice : notices) {
@@ -160,6 +162,7 @@ void Consumer::State::write(std::vector<Notice> notices) {
     publication.message.message_id = "notice-" + std::to_string(notice.stamp);
     publication.message.body = notice.to_text();
     publication.done = [](const Status&) {};
+    publication.patient = true;
     publications.push_back(std::move(publication));
   }
   publisher.publish(std::move(publications));

@@ -7,6 +7,7 @@
 #include "core/job_rules.h"
 #include "core/retry_decision.h"
 #include "platform/clock.h"
+#include "platform/fatal.h"
 #include "platform/keyed_hash.h"
 
 namespace bide::brokers::rabbitmq {
@@ -17,6 +18,11 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kRemembered = 65'536;
 constexpr Milliseconds kTryAgain{1000};
+// A replacement that the server has not taken by then does not count against the credit any more, as long as there are
+// not too many of them.
+constexpr Milliseconds kStalled{200};
+constexpr int kMostStalled = 10'000;
+constexpr std::size_t kMostStalledBytes = 64 * 1024 * 1024;
 // Tokens are stamps; what lies outside of these was never one.
 constexpr std::uint64_t kEarliestToken = 1'500'000'000'000'000;
 constexpr std::uint64_t kTokenSlack = 600'000'000;
@@ -102,6 +108,7 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
     return;
   }
   entry.state = Held::State::kSettling;
+  entry.replacement = begin_replacement(entry.parcel, entry.owner);
   publish_all(std::move(publications), [this, id, token = entry.token, over, answer = std::move(answer)](
                                            Status status) { finish(id, token, over, std::move(status), answer); });
 }
@@ -136,6 +143,7 @@ void Consumer::State::finish(JobId id, std::uint64_t token, std::int64_t over, S
   const auto found = held.find(id);
   if (found == held.end() || found->second.token != token) return answer(lease_lost(id));
   Held& entry = found->second;
+  end_replacement(*std::exchange(entry.replacement, nullptr));
   std::vector<std::function<void(Status)>> all = std::exchange(entry.also_waiting, {});
   all.push_back(answer);
   if (!status && valid(entry.parcel)) {
@@ -194,6 +202,43 @@ void Consumer::State::expire_leases() {
   }
 }
 
+std::shared_ptr<Replacement> Consumer::State::begin_replacement(const Parcel& parcel,
+                                                                std::shared_ptr<Subscriber> owner) {
+  auto replacement = std::make_shared<Replacement>();
+  replacement->source = parcel.source;
+  replacement->owner = std::move(owner);
+  replacement->bytes = parcel.message.job.body.size();
+  replacement->stalled_from = steady_clock::now() + kStalled;
+  recent.push_back(replacement);
+  return replacement;
+}
+
+void Consumer::State::end_replacement(Replacement& replacement) {
+  platform::require(!replacement.over, "a replacement is answered once");
+  replacement.over = true;
+  if (std::exchange(replacement.stalled, false)) count_stalled(replacement, -1);
+}
+
+// Whatever the server does not take, what publishes nothing goes on: otherwise a worker whose credit is used up by
+// retries that cannot be published would stop.
+void Consumer::State::find_stalled() {
+  const Steady moment = steady_clock::now();
+  for (; !recent.empty() && (recent.front()->over || recent.front()->stalled_from <= moment); recent.pop_front()) {
+    Replacement& replacement = *recent.front();
+    if (replacement.over || stalled >= kMostStalled || stalled_bytes > kMostStalledBytes) continue;
+    replacement.stalled = true;
+    count_stalled(replacement, 1);
+  }
+}
+
+void Consumer::State::count_stalled(const Replacement& replacement, int by) {
+  stalled += by;
+  stalled_bytes = by > 0 ? stalled_bytes + replacement.bytes : stalled_bytes - replacement.bytes;
+  replacement.source->stalled += by;
+  if (replacement.owner != nullptr) replacement.owner->stalled += by;
+  platform::require(stalled >= 0 && replacement.source->stalled >= 0, "a stalled replacement is counted once");
+}
+
 // The worker has fallen silent, or has run into the time limit: the same as if it had said so itself.
 void Consumer::State::end_attempt(platform::KeyedMap<JobId, Held>::iterator found, Fault fault) {
   Parcel parcel = std::move(found->second.parcel);
@@ -214,7 +259,9 @@ void Consumer::State::end_attempt(platform::KeyedMap<JobId, Held>::iterator foun
 }
 
 void Consumer::State::acknowledge(const Parcel& parcel) {
-  if (valid(parcel)) parcel.source->acks.settle(parcel.tag);
+  if (!valid(parcel)) return;
+  parcel.source->acks.settle(parcel.tag);
+  parcel.source->consumers.settled(parcel.consumer);
 }
 
 Settled& Consumer::State::memory_of(const JobId& id) {
@@ -299,6 +346,7 @@ Publication Consumer::State::to_dead(JobMessage message, DeadReason reason) {
 void Consumer::State::reject(const Parcel& parcel) {
   if (!valid(parcel) || connection == nullptr) return;
   parcel.source->acks.leave_out(parcel.tag);
+  parcel.source->consumers.settled(parcel.consumer);
   if (Status sent = connection->nack(parcel.source->channel, parcel.tag, false, false); !sent) lose(sent.error());
 }
 
@@ -309,11 +357,13 @@ void Consumer::State::replace(Parcel parcel, Publication publication) {
   const JobId id = parcel.message.job.id;
   const std::int64_t published = parcel.message.published;
   replaced[id] = std::max(replaced[id], published);
+  const std::shared_ptr<Replacement> replacement = begin_replacement(parcel, nullptr);
   auto both = std::make_shared<std::pair<Parcel, Publication>>(std::move(parcel), publication);
   std::vector<Publication> one;
   one.push_back(std::move(publication));
-  publish_all(std::move(one), [this, both, id, published](Status status) {
+  publish_all(std::move(one), [this, both, replacement, id, published](Status status) {
     --replacing;
+    end_replacement(*replacement);
     if (const auto mark = replaced.find(id); mark != replaced.end() && mark->second == published) replaced.erase(mark);
     const Parcel& original = both->first;
     if (status) {

@@ -13,6 +13,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr int kMostPrefetch = 65535;
+constexpr int kLeastRoom = 16;
 constexpr Milliseconds kAcksArrive{100};
 constexpr Milliseconds kLostSoon{500};
 constexpr Milliseconds kLostLater{5000};
@@ -80,7 +81,13 @@ int Consumer::State::wanted_prefetch(const Source& source) const {
   std::int64_t weights = 0;
   for (const auto& other : owner.sources) weights += other->weight;
   const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit_now()} * source.weight / weights);
-  return static_cast<int>(std::min<std::int64_t>(share + source.extra, kMostPrefetch));
+  return static_cast<int>(std::min<std::int64_t>(share + source.extra + source.room, kMostPrefetch));
+}
+
+// A consumer gets another limit only by being replaced: so the room grows in large steps, and is given up as a whole.
+void Consumer::State::make_room(Source& source) {
+  if (source.stalled == 0) source.room = 0;
+  if (source.stalled > source.room) source.room = std::max(kLeastRoom, 2 * source.stalled);
 }
 
 void Consumer::State::tend_sources() {
@@ -90,13 +97,15 @@ void Consumer::State::tend_sources() {
     const std::shared_ptr<Subscriber> subscriber = subscribers[i];
     for (const auto& source : subscriber->sources) {
       if (connection == nullptr) return;
+      make_room(*source);
       const int wanted_now = wanted_prefetch(*source);
-      const int has = source->tag.empty() ? 0 : source->prefetch;
-      if (wanted_now == has) continue;
+      const int has = source->consumers.prefetch();
       if (wanted_now == 0) {
         stop(source);
-      } else if (steady_clock::now() >= source->next_try) {
-        start(source);
+      } else if (wanted_now > has) {
+        if (steady_clock::now() >= source->next_try) start(source);
+      } else if (has - wanted_now > has / 4) {  // Small changes are not worth a call.
+        consume_less(source, has - wanted_now);
       }
     }
     if (connection != nullptr && subscriber->started) std::exchange(subscriber->started, nullptr)(Status());
@@ -121,7 +130,8 @@ void Consumer::State::lend() {
       continue;
     }
     for (const auto& source : subscriber->sources) {
-      if (source->tag.empty() || source->acks.out() < static_cast<std::size_t>(source->prefetch)) continue;
+      if (!source->consumers.any()) continue;
+      if (source->acks.out() < static_cast<std::size_t>(source->consumers.prefetch())) continue;
       source->extra += static_cast<int>(free);
       subscriber->starved_since = Steady::max();
       break;
@@ -143,26 +153,26 @@ void Consumer::State::start(const std::shared_ptr<Source>& source) {
     source->channel = channel;
     source->open = true;
     source->serial = ++last_serial;
+    source->astray = false;
     source->acks.clear();
+    source->consumers.clear();
     source->buffer.clear();
     sources[channel] = source;
   }
-  // A consumer cannot be given another limit: it is replaced. What it has delivered stays valid.
-  if (!source->tag.empty()) stop(source);
-  if (connection == nullptr || !source->open) return;
   if (Status there = declared.ready(*connection, source->queue); !there) return fail(there.error());
-  const int prefetch = wanted_prefetch(*source);
+  // A few more than asked for, so that there are few consumers when the credit grows little by little.
+  const int has = source->consumers.prefetch();
+  const int prefetch = std::min(kMostPrefetch, std::max(wanted_prefetch(*source) - has, has / 4));
   ConsumeOptions options;
   options.queue = names.queue(source->queue);
   options.tag = "bide-" + std::to_string(++last_serial);
   options.prefetch = static_cast<std::uint16_t>(prefetch);
   if (Status consuming = connection->consume(source->channel, options); !consuming) {
     declared.forget();
-    lose_channel(source, consuming.error());
+    lose_channel(source);
     return fail(consuming.error());
   }
-  source->tag = options.tag;
-  source->prefetch = prefetch;
+  source->consumers.add(options.tag, prefetch);
   source->backoff.reset();
   if (opened_now) look_for_lost(source->queue);
   if (settings.notices && !board.knows_queue(source->queue)) {
@@ -178,22 +188,45 @@ void Consumer::State::look_for_lost(const std::string& queue) {
   }
 }
 
+// False when the channel was lost over it.
+bool Consumer::State::cancel(const std::shared_ptr<Source>& source, const std::string& tag) {
+  source->consumers.cancelled(tag);
+  const Status cancelled = connection->cancel(source->channel, tag);
+  if (cancelled) return true;
+  if (!connection->alive()) {
+    lose(cancelled.error());
+  } else {
+    lose_channel(source);
+  }
+  return false;
+}
+
+// When one of its consumers is full: it is not urgent.
+void Consumer::State::consume_less(const std::shared_ptr<Source>& source, int by) {
+  const std::optional<std::string> full = source->consumers.full();
+  if (!full) return;
+  const int before = source->consumers.prefetch();
+  if (!cancel(source, *full)) return;
+  if (before - source->consumers.prefetch() > by) start(source);
+}
+
 // No more deliveries; those that are in the buffer go back.
 void Consumer::State::stop(const std::shared_ptr<Source>& source) {
   if (connection == nullptr || !source->open) return;
-  if (!source->tag.empty()) {
-    Status cancelled = connection->cancel(source->channel, std::exchange(source->tag, ""));
-    if (!cancelled) {
-      if (!connection->alive()) return lose(cancelled.error());
-      return lose_channel(source, cancelled.error());
-    }
+  while (const std::optional<std::string> full = source->consumers.full()) {
+    if (!cancel(source, *full)) return;
   }
-  if (wanted_prefetch(*source) > 0) return;
+  while (const std::optional<std::string> tag = source->consumers.first()) {
+    source->astray = true;
+    if (!cancel(source, *tag)) return;
+    if (!source->consumers.any()) close_when_empty(source);
+  }
   for (Parcel& parcel : std::exchange(source->buffer, {})) put_back(std::move(parcel), Milliseconds(0), std::nullopt);
 }
 
 void Consumer::State::close_when_empty(const std::shared_ptr<Source>& source) {
-  if (!source->owner->ended || !source->open || !source->acks.empty() || connection == nullptr) return;
+  if (!source->open || !source->acks.empty() || connection == nullptr) return;
+  if (!source->owner->ended && (!source->astray || source->consumers.any())) return;
   // A channel that is closed too soon takes acknowledgements with it that the server has read but not yet passed on.
   if (const auto ago = steady_clock::now() - source->last_ack; ago < kAcksArrive) {
     after(kAcksArrive, [this, source] { close_when_empty(source); });
@@ -205,9 +238,9 @@ void Consumer::State::close_when_empty(const std::shared_ptr<Source>& source) {
 }
 
 // The server has taken back what was out on this channel, and only that.
-void Consumer::State::lose_channel(const std::shared_ptr<Source>& source, const Error&) {
+void Consumer::State::lose_channel(std::shared_ptr<Source> source) {
   source->open = false;
-  source->tag.clear();
+  source->consumers.clear();
   source->buffer.clear();
   source->acks.clear();
   source->next_try = steady_clock::now() + source->backoff.next();
@@ -228,11 +261,14 @@ void Consumer::State::lose_channel(const std::shared_ptr<Source>& source, const 
 void Consumer::State::take_delivery(Delivery delivery) {
   const auto found = sources.find(delivery.channel);
   if (found == sources.end()) return;
-  const std::shared_ptr<Source>& source = found->second;
+  const std::shared_ptr<Source> source = found->second;
+  const std::optional<std::size_t> consumer = source->consumers.delivered(delivery.consumer);
+  if (!consumer) return;  // Of an earlier life of the channel's number.
   source->acks.delivered(delivery.tag);
   count<&Stats::delivered>();
 
   Parcel parcel;
+  parcel.consumer = *consumer;
   parcel.source = source;
   parcel.serial = source->serial;
   parcel.tag = delivery.tag;
@@ -276,7 +312,7 @@ void Consumer::State::take_delivery(Delivery delivery) {
 void Consumer::State::choose() {
   if (!caught_up) return;
   for (const auto& subscriber : subscribers) {
-    while (subscriber->out < subscriber->credit_now()) {
+    while (subscriber->wants_more()) {
       Source* next = nullptr;
       for (const auto& source : subscriber->sources) {
         if (source->buffer.empty()) continue;

@@ -22,6 +22,7 @@
 
 #include "brokers/rabbitmq/ack_book.h"
 #include "brokers/rabbitmq/backoff.h"
+#include "brokers/rabbitmq/channel_consumers.h"
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/consumer.h"
 #include "brokers/rabbitmq/declared.h"
@@ -49,6 +50,7 @@ struct Parcel {
   std::shared_ptr<Source> source;
   std::uint64_t serial = 0;  // Of the source's channel: another one means that the server has taken it back.
   std::uint64_t tag = 0;
+  std::size_t consumer = 0;  // Of the channel's.
   JobMessage message;
   std::uint32_t deliveries = 0;  // Before this one, without an acknowledgement.
 };
@@ -59,10 +61,12 @@ struct Source {
   std::string queue;
   int weight = 1;
   ChannelNumber channel = 0;
-  bool open = false;  // The channel.
-  std::string tag;    // Of the consumer; empty: none.
-  int prefetch = 0;   // Of that consumer.
+  bool open = false;     // The channel.
+  bool astray = false;   // A message may be out that was never seen, until the channel is closed.
+  ChannelConsumers consumers;
   int extra = 0;      // Lent by queues that have nothing.
+  int stalled = 0;    // Deliveries whose replacement the server does not take. They use up the prefetch ...
+  int room = 0;       // ... so there is room for them beyond the share, and others get past them.
   std::uint64_t serial = 0;
   std::deque<Parcel> buffer;
   AckBook acks;
@@ -77,7 +81,8 @@ struct Subscriber {
   LeaseSink sink;
   int credit = 0;
   int out = 0;     // Leases unsettled, and parcels on the way to become one.
-  int leased = 0;  // Leases unsettled.
+  int leased = 0;   // Leases unsettled.
+  int stalled = 0;  // Of these, settled by their worker, and the server does not take what is published for that.
   std::optional<std::uint64_t> delivery_limit;  // Takes the place of the credit.
   std::uint64_t delivered = 0;                  // Leases since it began.
   bool ended = false;
@@ -92,6 +97,17 @@ struct Subscriber {
     const std::uint64_t left = *delivery_limit > delivered ? *delivery_limit - delivered : 0;
     return leased + static_cast<int>(std::min<std::uint64_t>(left, 1'000'000));
   }
+  bool wants_more() const { return out - (delivery_limit ? 0 : stalled) < credit_now(); }
+};
+
+// Something that is published in the place of a delivery, from then until the answer.
+struct Replacement {
+  std::shared_ptr<Source> source;
+  std::shared_ptr<Subscriber> owner;  // Of the lease; null: none is out.
+  std::size_t bytes = 0;
+  Steady stalled_from = {};
+  bool stalled = false;
+  bool over = false;
 };
 
 // A lease that is out.
@@ -104,6 +120,7 @@ struct Held {
   Steady limit_until = {};
   State state = State::kOut;
   std::size_t outcome = 0;  // While it is being settled: which kind.
+  std::shared_ptr<Replacement> replacement;
   bool last_chance = false;
   std::vector<std::pair<JobId, std::int64_t>> effects;  // Ids and stamps: the same when it is settled again.
   std::vector<std::function<void(Status)>> also_waiting;
@@ -166,6 +183,9 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   platform::KeyedMap<JobId, Settled> settled;
   std::deque<JobId> settled_order;
   std::size_t replacing = 0;                         // Parcels whose replacement is being published.
+  std::deque<std::shared_ptr<Replacement>> recent;   // Replacements that may still be taken in time.
+  int stalled = 0;
+  std::size_t stalled_bytes = 0;
   platform::KeyedMap<JobId, std::int64_t> replaced;  // The same by id: copies up to this one are about to be over.
   std::vector<std::function<void(Status)>> answers;  // Once the acknowledgements are written.
 
@@ -218,11 +238,14 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void set_delivery_limit(const std::shared_ptr<Subscriber>& subscriber, std::uint64_t deliveries);
   void tend_sources();
   void start(const std::shared_ptr<Source>& source);
+  void consume_less(const std::shared_ptr<Source>& source, int by);
   void stop(const std::shared_ptr<Source>& source);
+  bool cancel(const std::shared_ptr<Source>& source, const std::string& tag);
   void look_for_lost(const std::string& queue);
   void close_when_empty(const std::shared_ptr<Source>& source);
-  void lose_channel(const std::shared_ptr<Source>& source, const Error& error);
+  void lose_channel(std::shared_ptr<Source> source);  // By value: the caller's may be the one in `sources`.
   int wanted_prefetch(const Source& source) const;
+  static void make_room(Source& source);
   void lend();
   void take_delivery(Delivery delivery);
   void choose();
@@ -239,6 +262,10 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   Extended extend(const LeaseRef& lease);
   void watch_lease(const JobId& id, std::uint64_t token, Steady until);
   void expire_leases();
+  std::shared_ptr<Replacement> begin_replacement(const Parcel& parcel, std::shared_ptr<Subscriber> owner);
+  void end_replacement(Replacement& replacement);
+  void find_stalled();
+  void count_stalled(const Replacement& replacement, int by);
   void end_attempt(platform::KeyedMap<JobId, Held>::iterator found, Fault fault);
   void acknowledge(const Parcel& parcel);
   void reject(const Parcel& parcel);

@@ -60,11 +60,13 @@ void Publisher::publish(std::vector<Publication> publications) {
                       state_->entries > std::max<std::size_t>(kMostWaiting, 8 * state_->settings.window) ||
                       state_->bytes > kMostBytes;
     wake = state_->refused.empty() && state_->inbox.empty();
+    // Known now, so nobody has to wait to be told.
+    const bool hopeless = state_->blocked;
     for (Publication& publication : publications) {
       Letter entry;
       entry.bytes = publication.message.body.size() + 512;
       entry.submitted = now;
-      const bool taken = !full || (publication.patient && !state_->stopping);
+      const bool taken = (!full && !hopeless) || (publication.patient && !state_->stopping);
       if (!publication.patient) entry.deadline = now + state_->settings.patience;
       entry.publication = std::move(publication);
       if (taken) {
@@ -165,21 +167,19 @@ Lane* Publisher::State::lane_of(ChannelNumber channel) {
 void Publisher::State::take_inbox() {
   std::vector<Letter> arrived;
   std::vector<Letter> turned_away;
-  bool closing = false;
+  Error why{ErrorCode::kOverloaded, "too many messages wait for the server to confirm"};
   {
     std::lock_guard lock(mutex);
     arrived.swap(inbox);
     turned_away.swap(refused);
-    closing = stopping;
+    if (blocked) why.message = trouble;
+    if (stopping) why = {ErrorCode::kUnavailable, "the broker is closed"};
   }
   for (Letter& entry : arrived) {
     Lane& lane = entry.publication.to.kind == Destination::Kind::kNotices ? notices : jobs;
     lane.waiting.push_back(std::move(entry));
   }
-  for (Letter& entry : turned_away) {
-    entry.publication.done(closing ? Error{ErrorCode::kUnavailable, "the broker is closed"}
-                                   : Error{ErrorCode::kOverloaded, "too many messages wait for the server to confirm"});
-  }
+  for (Letter& entry : turned_away) entry.publication.done(why);
 }
 
 void Publisher::State::connect() {

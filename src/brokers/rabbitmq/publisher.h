@@ -2,8 +2,9 @@
 // up to a window, and one confirm frame completes many callers.
 //
 // What a message needs (queues, hops) is declared when it is first needed. When the connection is lost, it is made
-// again with growing, jittered pauses; what was not confirmed is sent again under the same id. Nothing waits for ever:
-// after `patience` a message that cannot be sent or is not confirmed completes with kOverloaded (the server is blocked
+// again with growing, jittered pauses; what was not confirmed is sent again under the same id. While the server is known
+// to take nothing (connection.blocked), what arrives is refused at once with kOverloaded. Nothing waits for ever: after
+// `patience` a message that cannot be sent or is not confirmed completes with kOverloaded (the server is blocked
 // or the queue is full: nothing was written), kUnavailable (it was never sent) or kUnconfirmed (it may have been
 // written).
 //

@@ -151,7 +151,7 @@ void ForeignConsumer::State::close_when_empty(const std::shared_ptr<Source>& sou
 }
 
 // The server has taken back what was out on this channel, and only that.
-void ForeignConsumer::State::lose_channel(const std::shared_ptr<Source>& source) {
+void ForeignConsumer::State::lose_channel(std::shared_ptr<Source> source) {
   source->open = false;
   source->tag.clear();
   source->buffer.clear();

@@ -174,7 +174,7 @@ struct ForeignConsumer::State : std::enable_shared_from_this<ForeignConsumer::St
   void start(const std::shared_ptr<Source>& source);
   void stop(const std::shared_ptr<Source>& source);
   void close_when_empty(const std::shared_ptr<Source>& source);
-  void lose_channel(const std::shared_ptr<Source>& source);
+  void lose_channel(std::shared_ptr<Source> source);  // By value: the caller's may be the one in `sources`.
   void take_delivery(Delivery delivery);
   void put_aside(Parcel parcel, Send send);
   void choose();

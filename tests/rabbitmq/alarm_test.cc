@@ -1,0 +1,108 @@
+// A server that takes no messages: what publishes nothing goes on, what publishes waits, and nothing happens twice.
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bide/client.h"
+#include "bide/wait.h"
+#include "bide/worker.h"
+#include "brokers/open_broker.h"
+#include "rabbitmq/rabbitmq_fixture.h"
+
+namespace bide::rabbitmq_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RabbitmqAlarm : public RabbitmqTest<1> {
+ protected:
+  void TearDown() override {
+    if (support::RabbitmqServer::is_installed()) server().set_memory_alarm(false);
+    RabbitmqTest<1>::TearDown();
+  }
+
+  static Job job(const std::string& kind, const std::string& body) {
+    Job job;
+    job.kind = kind;
+    job.queue = "jobs";
+    job.body = body;
+    return job;
+  }
+  static std::vector<Result<Enqueued>> enqueue(Broker& broker, std::vector<Job> jobs) {
+    return wait<std::vector<Result<Enqueued>>>([&](auto done) { broker.enqueue(std::move(jobs), std::move(done)); })
+        .value();
+  }
+
+  // Every tenth job fails the first time, all others are done. Many more fail than the worker may hold.
+  void run_through_an_alarm(const std::string& options) {
+    constexpr int kJobs = 600, kEvery = 10, kCredit = 8;
+    auto producer = brokers::open_broker(url() + options);
+    ASSERT_TRUE(producer) << producer.error().message;
+    std::vector<Job> jobs;
+    for (int i = 0; i < kJobs; ++i) jobs.push_back(job(i % kEvery == 0 ? "fails" : "works", std::to_string(i)));
+    for (const auto& each : enqueue(*producer->broker, jobs)) ASSERT_TRUE(each) << each.error().message;
+
+    server().set_memory_alarm(true);
+    auto opened = brokers::open_broker(url() + options);
+    ASSERT_TRUE(opened) << opened.error().message;
+    Worker worker(Client(opened->broker), {.queues = {"jobs"}, .concurrency = 4, .credit = kCredit});
+    std::mutex mutex;
+    std::map<std::string, int> runs;
+    const auto run = [&](const Job& each) {
+      const std::lock_guard lock(mutex);
+      return ++runs[each.body];
+    };
+    worker.handle("works", [&](const Job& each) { run(each); });
+    worker.handle("fails", [&](const Job& each) -> Outcome {
+      if (run(each) == 1) return retry_after(10ms, "not yet");
+      return Done{};
+    });
+    ASSERT_TRUE(worker.start());
+    EXPECT_TRUE(eventually([&] { return worker.stats().done == kJobs - kJobs / kEvery; }))
+        << "only " << worker.stats().done << " were settled while the server takes no messages";
+    EXPECT_EQ(worker.stats().retried, 0u) << "invalid: the server took messages";
+
+    server().set_memory_alarm(false);
+    EXPECT_TRUE(eventually([&] { return worker.stats().done == kJobs; }));
+    worker.stop();
+    EXPECT_EQ(worker.stats().retried, static_cast<std::uint64_t>(kJobs / kEvery));
+    for (int i = 0; i < kJobs; ++i) EXPECT_EQ(runs[std::to_string(i)], i % kEvery == 0 ? 2 : 1) << "job " << i;
+  }
+};
+
+TEST_F(RabbitmqAlarm, JobsThatPublishNothingAreSettledWhileTheServerTakesNoMessages) { run_through_an_alarm(""); }
+
+TEST_F(RabbitmqAlarm, EnqueueIsRefusedAtOnceWhileTheConnectionIsKnownToBeBlocked) {
+  // So long that the test ends in time only when nobody waits for it.
+  auto opened = brokers::open_broker(url() + "&patience=1h");
+  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_TRUE(enqueue(*opened->broker, {job("works", "before")}).front());
+  server().set_memory_alarm(true);
+  // The server says so when something is published; that one waits.
+  std::mutex mutex;
+  std::vector<Result<Enqueued>> first;
+  opened->broker->enqueue({job("works", "first")}, [&](Result<std::vector<Result<Enqueued>>> results) {
+    const std::lock_guard lock(mutex);
+    first = std::move(results).value();
+  });
+  ASSERT_TRUE(eventually([&] { return opened->broker->pressure().level == Pressure::Level::kBlocked; }));
+  const auto refused = enqueue(*opened->broker, {job("works", "second")});
+  ASSERT_FALSE(refused.front());
+  EXPECT_EQ(refused.front().error().code, ErrorCode::kOverloaded);
+  server().set_memory_alarm(false);
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return !first.empty();
+  }));
+  EXPECT_TRUE(first.at(0)) << first.at(0).error().message;
+  EXPECT_TRUE(eventually([&] { return opened->broker->pressure().level == Pressure::Level::kOk; }));
+  EXPECT_TRUE(enqueue(*opened->broker, {job("works", "third")}).front());
+}
+
+}  // namespace
+}  // namespace bide::rabbitmq_test
