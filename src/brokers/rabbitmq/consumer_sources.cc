@@ -112,16 +112,20 @@ void Consumer::State::tend_sources() {
   }
 }
 
-// A share that is not used is lent to queues that have more than theirs.
+// A share that is not used is lent to queues that have more than theirs, until it is used.
 void Consumer::State::lend() {
   const Steady moment = steady_clock::now();
   for (const auto& subscriber : subscribers) {
     if (subscriber->sources.size() < 2) continue;
     std::size_t unsettled = 0;
     for (const auto& source : subscriber->sources) unsettled += source->acks.out();
-    const auto free = static_cast<std::int64_t>(subscriber->credit_now()) - static_cast<std::int64_t>(unsettled);
+    const auto free = std::int64_t{subscriber->credit_now()} + subscriber->stalled - static_cast<std::int64_t>(unsettled);
     if (free <= 0) {
       subscriber->starved_since = Steady::max();
+      // Whoever has lent his share needs it himself.
+      if (free < 0) {
+        for (const auto& source : subscriber->sources) source->extra = 0;
+      }
       continue;
     }
     if (subscriber->starved_since == Steady::max()) subscriber->starved_since = moment;

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "bide/wait.h"
@@ -17,32 +18,8 @@ namespace bide::brokers::rabbitmq {
 
 namespace {
 
-// The order of a list, newest first; the cursor is the place of the last one of a page.
-struct Place {
-  std::int64_t dead_at = 0;
-  JobId id = {};
-
-  bool newer_than(const Place& other) const { return std::tie(dead_at, id) > std::tie(other.dead_at, other.id); }
-  std::string to_text() const { return std::to_string(dead_at) + "." + id.to_string(); }
-  static std::optional<Place> parse(std::string_view text) {
-    Place place;
-    const std::size_t dot = text.find('.');
-    if (dot == std::string_view::npos) return std::nullopt;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + dot, place.dead_at);
-    const Result<JobId> id = JobId::parse(text.substr(dot + 1));
-    if (error != std::errc() || end != text.data() + dot || !id) return std::nullopt;
-    place.id = *id;
-    return place;
-  }
-};
-
-struct Found {
-  Place place;
-  JobInfo info;
-};
-
-std::int64_t dead_at(const AmqpMessage& message) {
-  const Field* field = find_field(message.headers, "bide-dead-at");
+std::int64_t number(const AmqpMessage& message, std::string_view header) {
+  const Field* field = find_field(message.headers, header);
   return field != nullptr && field->number() != nullptr ? *field->number() : 0;
 }
 
@@ -56,24 +33,90 @@ bool matches(const JobInfo& info, const JobFilter& filter) {
   return !filter.until || (info.finished && *info.finished <= *filter.until);
 }
 
-// What a page shows, and one more if there is one.
-void keep_page(std::vector<Found>& all, std::size_t limit) {
-  std::sort(all.begin(), all.end(), [](const Found& a, const Found& b) { return a.place.newer_than(b.place); });
-  std::size_t bytes = 0;
-  std::size_t kept = 0;
-  while (kept < all.size() && kept < limit && bytes < JobPage::kMostBytes) bytes += core::shown_bytes(all[kept++].info);
-  if (all.size() > kept + 1) all.resize(kept + 1);
+bool is_unreadable(const AmqpMessage& message) { return find_field(message.headers, "bide-unreadable") != nullptr; }
+
+// One scan reads everything; so it keeps more than one page, for the calls that follow, but not without limit.
+constexpr std::size_t kMostAhead = 20'000;
+constexpr std::size_t kMostAheadBytes = 8 * JobPage::kMostBytes;
+constexpr std::chrono::seconds kAheadLives{10};
+// So much is published at once by a replay.
+constexpr std::size_t kReplayedAtOnce = 1000;
+constexpr std::size_t kReplayedBytes = 16 * 1024 * 1024;
+
+bool same(const JobFilter& a, const JobFilter& b) {
+  return a.queue == b.queue && a.kind == b.kind && a.error == b.error && a.since == b.since && a.until == b.until &&
+         a.bodies == b.bodies;
 }
 
 Error not_dead(const JobId& id) { return {ErrorCode::kNotFound, "job " + id.to_string() + " is not in the dead set"}; }
 
 }  // namespace
 
+bool DeadSet::Place::newer_than(const Place& other) const {
+  return std::tie(dead_at, id) > std::tie(other.dead_at, other.id);
+}
+std::string DeadSet::Place::to_text() const { return std::to_string(dead_at) + "." + id.to_string(); }
+std::optional<DeadSet::Place> DeadSet::Place::parse(std::string_view text) {
+  Place place;
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + dot, place.dead_at);
+  const Result<JobId> id = JobId::parse(text.substr(dot + 1));
+  if (error != std::errc() || end != text.data() + dot || !id) return std::nullopt;
+  place.id = *id;
+  return place;
+}
+
 DeadSet::DeadSet(const Settings& settings, Visits& visits, Publisher& publisher, Stamps& stamps)
     : names_(settings.prefix), visits_(visits), publisher_(publisher), stamps_(stamps) {}
 
 Result<std::unique_ptr<Visits::Visit>> DeadSet::visit(const std::string& queue, const Visits::Visitor& visitor) {
-  return visits_.visit(names_.dead(queue), names_.visit(queue), visitor);
+  return visits_.visit(names_.dead(queue), names_.visit(queue),
+                       [&](Visits::Visit& visit, std::uint64_t tag, AmqpMessage message) {
+                         const Result<JobId> id = JobId::parse(message.message_id);
+                         if (board_ != nullptr && id && board_->is_cancelled(*id, number(message, "bide-generation"))) {
+                           (void)visit.remove(tag);
+                           return true;
+                         }
+                         return visitor(visit, tag, std::move(message));
+                       });
+}
+
+// Newest first; those that do not fit are forgotten. True: there were some.
+bool DeadSet::sort_and_cut(std::vector<Found>& found) {
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.place.newer_than(b.place); });
+  std::size_t bytes = 0;
+  std::size_t kept = 0;
+  while (kept < found.size() && kept < kMostAhead && bytes < kMostAheadBytes) {
+    bytes += core::shown_bytes(found[kept++].info);
+  }
+  const bool cut = kept < found.size();
+  found.resize(kept);
+  return cut;
+}
+
+Status DeadSet::scan(const std::vector<std::string>& queues, const JobFilter& filter, const std::optional<Place>& after) {
+  ahead_ = {};
+  std::size_t bytes = 0;  // Since the last cut.
+  for (const std::string& queue : queues) {
+    const auto visited = visit(queue, [&](auto&, std::uint64_t, const AmqpMessage& message) {
+      Found found{{number(message, "bide-dead-at"), {}}, dead_info(message, queue)};
+      found.place.id = found.info.job.id;
+      if (!matches(found.info, filter) || (after && !after->newer_than(found.place))) return true;
+      if (!filter.bodies) found.info.job.body = {};
+      bytes += core::shown_bytes(found.info);
+      ahead_.found.push_back(std::move(found));
+      if (ahead_.found.size() < 2 * kMostAhead && bytes < 2 * kMostAheadBytes) return true;
+      ahead_.cut = sort_and_cut(ahead_.found) || ahead_.cut;
+      bytes = 0;
+      return true;
+    });
+    if (!visited) return visited.error();
+  }
+  ahead_.cut = sort_and_cut(ahead_.found) || ahead_.cut;
+  ahead_.queues = queues;
+  ahead_.filter = filter;
+  return {};
 }
 
 Result<JobPage> DeadSet::list(const std::vector<std::string>& queues, const JobFilter& filter,
@@ -83,41 +126,34 @@ Result<JobPage> DeadSet::list(const std::vector<std::string>& queues, const JobF
     after = Place::parse(cursor);
     if (!after) return Error{ErrorCode::kInvalidArgument, "the cursor is not one of a page before"};
   }
-  std::vector<Found> newest;
-  std::size_t bytes = 0;  // Since it was cut to a page.
-  for (const std::string& queue : queues) {
-    const auto visited = visit(queue, [&](std::uint64_t, AmqpMessage message) {
-      Found found{{dead_at(message), {}}, dead_info(message, queue)};
-      found.place.id = found.info.job.id;
-      if (!matches(found.info, filter) || (after && !after->newer_than(found.place))) return;
-      if (!filter.bodies) found.info.job.body = {};
-      bytes += core::shown_bytes(found.info);
-      newest.push_back(std::move(found));
-      if (newest.size() < 4 * limit + 64 && bytes < 4 * JobPage::kMostBytes) return;
-      keep_page(newest, limit);
-      bytes = 0;
-    });
-    if (!visited) return visited.error();
+  const bool goes_on = !cursor.empty() && cursor == ahead_.cursor && queues == ahead_.queues &&
+                       same(filter, ahead_.filter) && std::chrono::steady_clock::now() < ahead_.until;
+  if (!goes_on) {
+    if (Status scanned = scan(queues, filter, after); !scanned) return scanned.error();
   }
-  keep_page(newest, limit);
   JobPage page;
-  std::size_t page_bytes = 0;
-  for (Found& found : newest) {
-    if (page.jobs.size() == limit || page_bytes >= JobPage::kMostBytes) break;
-    page_bytes += core::shown_bytes(found.info);
+  std::size_t bytes = 0;
+  std::size_t taken = 0;
+  while (taken < ahead_.found.size() && taken < limit && bytes < JobPage::kMostBytes) {
+    Found& found = ahead_.found[taken++];
+    bytes += core::shown_bytes(found.info);
     page.next = found.place.to_text();
     page.jobs.push_back(std::move(found.info));
   }
-  if (page.jobs.size() == newest.size()) page.next.clear();
+  ahead_.found.erase(ahead_.found.begin(), ahead_.found.begin() + static_cast<std::ptrdiff_t>(taken));
+  if (ahead_.found.empty() && !ahead_.cut) page.next.clear();
+  ahead_.cursor = ahead_.found.empty() ? "" : page.next;
+  ahead_.until = std::chrono::steady_clock::now() + kAheadLives;
   return page;
 }
 
 Result<JobInfo> DeadSet::find(const std::vector<std::string>& queues, JobId id) {
   std::optional<JobInfo> found;
   for (const std::string& queue : queues) {
-    const auto visited = visit(queue, [&](std::uint64_t, AmqpMessage message) {
+    const auto visited = visit(queue, [&](auto&, std::uint64_t, const AmqpMessage& message) {
       JobInfo info = dead_info(message, queue);
       if (info.job.id == id) found = std::move(info);
+      return !found;
     });
     if (!visited) return visited.error();
     if (found) return std::move(*found);
@@ -129,7 +165,7 @@ Publication DeadSet::replayed(AmqpMessage message, const std::string& queue, con
   Publication publication;
   publication.to = {.kind = Destination::Kind::kReady, .name = queue, .key = {}, .delay = options.delay};
   strip_travel_headers(message.headers);
-  const bool readable = find_field(message.headers, "bide-unreadable") == nullptr;
+  const bool readable = !is_unreadable(message);
   Result<JobMessage> decoded = readable ? decode(message, queue) : Result<JobMessage>(Error{});
   if (!decoded) {
     // As it came; perhaps somebody has taught the workers to read it.
@@ -158,42 +194,11 @@ Publication DeadSet::replayed(AmqpMessage message, const std::string& queue, con
   return publication;
 }
 
-Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
-                                            const ReplayOptions& options) {
-  struct Dead {
-    Visits::Visit* visit = nullptr;
-    std::uint64_t tag = 0;
-    std::string queue;
-    AmqpMessage message;
-  };
-  std::map<JobId, std::optional<Dead>> wanted;
-  for (const JobId& id : ids) wanted.emplace(id, std::nullopt);
-  std::vector<std::unique_ptr<Visits::Visit>> visits;
-  for (const std::string& queue : queues) {
-    std::vector<Dead*> here;
-    auto visited = visit(queue, [&](std::uint64_t tag, AmqpMessage message) {
-      const auto found = wanted.find(dead_info(message, queue).job.id);
-      if (found == wanted.end() || found->second) return;
-      found->second = Dead{nullptr, tag, queue, std::move(message)};
-      here.push_back(&*found->second);
-    });
-    if (!visited) return visited.error();
-    for (Dead* dead : here) dead->visit = visited->get();
-    if (*visited != nullptr) visits.push_back(std::move(*visited));
-  }
-
-  std::vector<Status> statuses(ids.size());
-  std::vector<std::pair<std::size_t, Dead>> found;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    std::optional<Dead>& dead = wanted[ids[i]];
-    if (!dead) {
-      statuses[i] = not_dead(ids[i]);
-      continue;
-    }
-    found.emplace_back(i, std::move(*dead));
-    dead.reset();
-  }
-  if (found.empty()) return statuses;
+// Publishes them and takes those that are confirmed out of the dead set. In the order in which they were asked for.
+void DeadSet::replay(Visits::Visit& visit, std::vector<Chosen> chosen, const ReplayOptions& options,
+                     std::vector<Status>& statuses) {
+  if (chosen.empty()) return;
+  std::sort(chosen.begin(), chosen.end(), [](const Chosen& a, const Chosen& b) { return a.index < b.index; });
   using Answers = std::vector<Status>;
   const Result<Answers> published = wait<Answers>([&](Completion<Answers> done) {
     struct Batch {
@@ -201,11 +206,10 @@ Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queu
       std::size_t missing;
       Completion<Answers> done;
     };
-    auto batch = std::make_shared<Batch>(Batch{Answers(found.size()), found.size(), std::move(done)});
+    auto batch = std::make_shared<Batch>(Batch{Answers(chosen.size()), chosen.size(), std::move(done)});
     std::vector<Publication> publications;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      Dead& dead = found[i].second;
-      Publication publication = replayed(std::move(dead.message), dead.queue, options);
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      Publication publication = replayed(std::move(chosen[i].message), chosen[i].queue, options);
       publication.done = [batch, i](Status status) {
         batch->answers[i] = std::move(status);
         if (--batch->missing == 0) batch->done(std::move(batch->answers));
@@ -214,68 +218,88 @@ Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queu
     }
     publisher_.publish(std::move(publications));
   });
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
     Status status = (*published)[i];
     // Only now: a job is in two places for a moment, never in none.
-    if (status) {
-      status = found[i].second.visit->remove(found[i].second.tag);
-      if (!status) status = unconfirmed(status.error());
-    }
-    statuses[found[i].first] = std::move(status);
+    if (status) status = visit.remove(chosen[i].tag);
+    if (!status && (*published)[i]) status = unconfirmed(status.error());
+    statuses[chosen[i].index] = std::move(status);
   }
-  visits.clear();
-  std::vector<JobId> gone;
+}
+
+// Calls `act` with those that are wanted, visit by visit and a bounded number at a time. An error: nothing was done.
+// When it was interrupted later, those that were not seen have that error.
+Result<std::vector<Status>> DeadSet::act(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
+                                         const Action& action) {
+  std::vector<Status> statuses;
+  std::unordered_multimap<JobId, std::size_t> wanted;  // Each is done once, and so often as it was named.
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (statuses[i]) gone.push_back(ids[i]);
+    statuses.push_back(not_dead(ids[i]));
+    wanted.emplace(ids[i], i);
+  }
+  ahead_ = {};
+  std::vector<JobId> gone;
+  std::vector<bool> seen(ids.size());
+  const auto run = [&](Visits::Visit& visit, std::vector<Chosen>& chosen) {
+    for (const Chosen& each : chosen) seen[each.index] = true;
+    std::vector<Chosen> now = std::exchange(chosen, {});
+    std::vector<std::pair<std::size_t, bool>> indexes;
+    for (const Chosen& each : now) indexes.emplace_back(each.index, is_unreadable(each.message));
+    action(visit, std::move(now), statuses);
+    for (const auto& [index, unreadable] : indexes) {
+      if (statuses[index] && !unreadable) gone.push_back(ids[index]);
+    }
+  };
+  for (const std::string& queue : queues) {
+    std::vector<Chosen> chosen;
+    std::size_t bytes = 0;
+    const auto visited = visit(queue, [&](Visits::Visit& visit, std::uint64_t tag, AmqpMessage message) {
+      const auto found = wanted.find(dead_info(message, queue).job.id);
+      if (found == wanted.end()) return true;
+      bytes += message.body.size();
+      chosen.push_back({found->second, tag, queue, std::move(message)});
+      wanted.erase(found);
+      if (chosen.size() >= kReplayedAtOnce || bytes >= kReplayedBytes) bytes = 0, run(visit, chosen);
+      return !wanted.empty();
+    });
+    if (!visited) {
+      const bool nothing_done = std::none_of(seen.begin(), seen.end(), [](bool one) { return one; });
+      if (nothing_done) return visited.error();
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (!seen[i]) statuses[i] = visited.error();
+      }
+      break;
+    }
+    if (*visited != nullptr) run(**visited, chosen);
+    if (wanted.empty()) break;
   }
   remove_left_over(queues, gone);
   return statuses;
 }
 
-void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
-  for (int again = 0; again < 3 && visits_.take_left_over(); ++again) {
-    for (const std::string& queue : queues) {
-      std::vector<std::uint64_t> tags;
-      const auto visited = visit(queue, [&](std::uint64_t tag, const AmqpMessage& message) {
-        const JobId id = dead_info(message, queue).job.id;
-        if (std::find(ids.begin(), ids.end(), id) != ids.end()) tags.push_back(tag);
-      });
-      if (!visited || *visited == nullptr) continue;
-      for (const std::uint64_t tag : tags) (void)(*visited)->remove(tag);
-    }
-  }
+Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
+                                            const ReplayOptions& options) {
+  return act(queues, ids, [&](Visits::Visit& visit, std::vector<Chosen> chosen, std::vector<Status>& statuses) {
+    replay(visit, std::move(chosen), options, statuses);
+  });
 }
 
 Result<std::vector<Status>> DeadSet::remove(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
-  std::map<JobId, Status> wanted;
-  for (const JobId& id : ids) wanted.emplace(id, not_dead(id));
-  Status trouble;  // From here on nobody could look.
-  bool changed = false;
-  for (const std::string& queue : queues) {
-    std::vector<std::pair<std::uint64_t, Status*>> found_here;
-    const auto visited = visit(queue, [&](std::uint64_t tag, const AmqpMessage& message) {
-      const auto found = wanted.find(dead_info(message, queue).job.id);
-      if (found != wanted.end()) found_here.emplace_back(tag, &found->second);
-    });
-    if (!visited) {
-      trouble = visited.error();
-      break;
-    }
-    for (auto& [tag, status] : found_here) {
-      *status = (*visited)->remove(tag);
-      changed = true;
+  return act(queues, ids, [](Visits::Visit& visit, const std::vector<Chosen>& chosen, std::vector<Status>& statuses) {
+    for (const Chosen& each : chosen) statuses[each.index] = visit.remove(each.tag);
+  });
+}
+
+void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
+  const std::unordered_set<JobId> gone(ids.begin(), ids.end());
+  for (int again = 0; again < 3 && visits_.take_left_over() && !gone.empty(); ++again) {
+    for (const std::string& queue : queues) {
+      (void)visit(queue, [&](Visits::Visit& visit, std::uint64_t tag, const AmqpMessage& message) {
+        if (gone.contains(dead_info(message, queue).job.id)) (void)visit.remove(tag);
+        return true;
+      });
     }
   }
-  if (!trouble && !changed) return trouble.error();
-  remove_left_over(queues, ids);
-  std::vector<Status> statuses;
-  for (const JobId& id : ids) {
-    Status& status = wanted.find(id)->second;
-    const bool not_seen = !status && status.error().code == ErrorCode::kNotFound;
-    statuses.push_back(not_seen && !trouble ? trouble : status);
-    status = not_dead(id);  // Named twice, it is there once.
-  }
-  return statuses;
 }
 
 }  // namespace bide::brokers::rabbitmq

@@ -18,8 +18,9 @@ constexpr std::string_view kLockName = ".lost";
 
 Result<std::vector<LostMessage>> LostSet::list() {
   std::vector<LostMessage> all;
-  const auto visited = visits_.visit(names_.lost(), names_.visit(kLockName), [&](std::uint64_t, AmqpMessage message) {
+  const auto visited = visits_.visit(names_.lost(), names_.visit(kLockName), [&](auto&, std::uint64_t, AmqpMessage message) {
     all.push_back(lost_message_of(message, names_));
+    return true;
   });
   if (!visited) return visited.error();
   return all;
@@ -55,48 +56,40 @@ Status LostSet::publish(Publication publication) {
 }
 
 Result<std::vector<LostSet::Moved>> LostSet::requeue(const Choice& chosen, const std::string& to) {
-  struct Found {
-    std::uint64_t tag;
-    LostMessage lost;
-    AmqpMessage message;
-  };
-  std::vector<Found> found;
-  const auto visited =
-      visits_.visit(names_.lost(), names_.visit(kLockName), [&](std::uint64_t tag, AmqpMessage message) {
-        LostMessage lost = lost_message_of(message, names_);
-        if (chosen(lost)) found.push_back({tag, std::move(lost), std::move(message)});
-      });
-  if (!visited) return visited.error();
   std::vector<Moved> moved;
   Status hopeless;  // Nobody waits for a server that is away once more for each message.
-  for (Found& each : found) {
-    const std::string queue = to.empty() ? each.lost.queue : to;
-    Status status = hopeless;
-    if (queue.empty()) status = Error{ErrorCode::kInvalidArgument, "nobody knows which queue it belongs to"};
-    if (status) status = publish(to_queue(std::move(each.message), queue));
-    const bool away =
-        !status && (status.error().code == ErrorCode::kUnavailable || status.error().code == ErrorCode::kUnconfirmed);
-    if (away) hopeless = Error{ErrorCode::kUnavailable, status.error().message};
-    // Only now: it is in two places for a moment, never in none.
-    if (status) {
-      status = (*visited)->remove(each.tag);
-      if (!status) status = unconfirmed(status.error());
-    }
-    moved.push_back({std::move(each.lost), std::move(status)});
-  }
+  const auto visited = visits_.visit(
+      names_.lost(), names_.visit(kLockName), [&](Visits::Visit& visit, std::uint64_t tag, AmqpMessage message) {
+        LostMessage lost = lost_message_of(message, names_);
+        if (!chosen(lost)) return true;
+        const std::string queue = to.empty() ? lost.queue : to;
+        Status status = hopeless;
+        if (queue.empty()) status = Error{ErrorCode::kInvalidArgument, "nobody knows which queue it belongs to"};
+        if (status) status = publish(to_queue(std::move(message), queue));
+        const bool away = !status && (status.error().code == ErrorCode::kUnavailable ||
+                                      status.error().code == ErrorCode::kUnconfirmed);
+        if (away) hopeless = Error{ErrorCode::kUnavailable, status.error().message};
+        // Only now: it is in two places for a moment, never in none.
+        if (status) {
+          status = visit.remove(tag);
+          if (!status) status = unconfirmed(status.error());
+        }
+        moved.push_back({std::move(lost), std::move(status)});
+        return true;
+      });
+  if (!visited && moved.empty()) return visited.error();
   return moved;
 }
 
 Result<std::vector<LostSet::Moved>> LostSet::remove(const Choice& chosen) {
-  std::vector<std::pair<std::uint64_t, LostMessage>> found;
-  const auto visited =
-      visits_.visit(names_.lost(), names_.visit(kLockName), [&](std::uint64_t tag, const AmqpMessage& message) {
-        LostMessage lost = lost_message_of(message, names_);
-        if (chosen(lost)) found.emplace_back(tag, std::move(lost));
-      });
-  if (!visited) return visited.error();
   std::vector<Moved> removed;
-  for (auto& [tag, lost] : found) removed.push_back({std::move(lost), (*visited)->remove(tag)});
+  const auto visited = visits_.visit(
+      names_.lost(), names_.visit(kLockName), [&](Visits::Visit& visit, std::uint64_t tag, const AmqpMessage& message) {
+        LostMessage lost = lost_message_of(message, names_);
+        if (chosen(lost)) removed.push_back({std::move(lost), visit.remove(tag)});
+        return true;
+      });
+  if (!visited && removed.empty()) return visited.error();
   return removed;
 }
 

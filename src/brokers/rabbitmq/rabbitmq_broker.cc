@@ -87,12 +87,15 @@ struct RabbitmqBroker::Parts {
       std::lock_guard lock(mutex);
       own = known_queues;
     }
-    const auto on_desk = [this, run](const std::set<std::string>& all, const std::set<std::string>& paused) {
-      const bool posted =
-          desk.post([run, all, paused] { run(std::vector<std::string>(all.begin(), all.end()), paused); });
+    const auto on_desk = [this, run](const std::set<std::string>& all, const std::set<std::string>& paused,
+                                     std::shared_ptr<const NoticeBoard> board) {
+      const bool posted = desk.post([this, run, all, paused, board = std::move(board)] {
+        dead.set_notices(board);
+        run(std::vector<std::string>(all.begin(), all.end()), paused);
+      });
       if (!posted) run(closed(), {});
     };
-    if (!settings.notices) return on_desk(own, {});
+    if (!settings.notices) return on_desk(own, {}, nullptr);
     consumer.ask_board([run, own, on_desk](const Result<const NoticeBoard*>& board) {
       if (!board) return run(board.error(), {});
       std::set<std::string> all = (*board)->queues();
@@ -101,7 +104,7 @@ struct RabbitmqBroker::Parts {
       for (const std::string& name : all) {
         if ((*board)->is_paused(name)) paused.insert(name);
       }
-      on_desk(all, paused);
+      on_desk(all, paused, std::make_shared<NoticeBoard>(**board));
     });
   }
 
@@ -277,16 +280,10 @@ void RabbitmqBroker::list(JobFilter filter, std::string cursor, std::size_t limi
     return refuse(done, std::string(kNoIndex) + "; dead jobs can be listed (state dead)");
   }
   if (limit == 0) return done(Error{ErrorCode::kInvalidArgument, "limit: at least 1"});
-  if (!filter.queue.empty()) {
-    const bool posted = parts->desk.post(
-        [parts, filter, cursor, limit, done] { done(parts->dead.list({filter.queue}, filter, cursor, limit)); });
-    if (!posted) done(closed());
-    return;
-  }
   parts->with_queues([parts, filter, cursor, limit, done](const Result<std::vector<std::string>>& names,
                                                           const std::set<std::string>&) {
     if (!names) return done(names.error());
-    done(parts->dead.list(*names, filter, cursor, limit));
+    done(parts->dead.list(filter.queue.empty() ? *names : std::vector{filter.queue}, filter, cursor, limit));
   });
 }
 
@@ -316,29 +313,23 @@ void RabbitmqBroker::cancel(std::vector<JobId> ids, CancelOptions options, Compl
   if (options.state && !dead_only) {
     return refuse(done, std::string(kNoIndex) + "; only whether a job is dead can be told (state dead)");
   }
-  if (!dead_only && !parts->settings.notices) return refuse(done, kNoNotices);
-  parts->with_queues([parts, ids, dead_only, done](const Result<std::vector<std::string>>& names, const std::set<std::string>&) {
-    if (!names) return done(names.error());
-    Result<std::vector<Status>> removed = parts->dead.remove(*names, ids);
-    if (!removed || dead_only) return done(std::move(removed));
-    std::vector<Notice> notices;
-    std::vector<std::size_t> announced;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      // Not among the dead: whoever gets it is told to drop it.
-      if ((*removed)[i] || (*removed)[i].error().code != ErrorCode::kNotFound) continue;
-      announced.push_back(i);
-      Notice notice;
-      notice.kind = Notice::Kind::kCancel;
-      notice.id = ids[i];
-      notice.stamp = parts->stamps.next();
-      notices.push_back(std::move(notice));
-    }
-    parts->announce_all(std::move(notices), [done, announced = std::move(announced),
-                                             statuses = std::move(*removed)](std::vector<Status> told) mutable {
-      for (std::size_t i = 0; i < announced.size(); ++i) statuses[announced[i]] = std::move(told[i]);
-      done(std::move(statuses));
+  if (dead_only) {
+    return parts->with_queues([parts, ids, done](const Result<std::vector<std::string>>& names, const std::set<std::string>&) {
+      if (!names) return done(names.error());
+      done(parts->dead.remove(*names, ids));
     });
-  });
+  }
+  if (!parts->settings.notices) return refuse(done, kNoNotices);
+  // Whoever gets it is told to drop it, among the dead as well: nobody looks for it there, they may be many.
+  std::vector<Notice> notices;
+  for (const JobId& id : ids) {
+    Notice notice;
+    notice.kind = Notice::Kind::kCancel;
+    notice.id = id;
+    notice.stamp = parts->stamps.next();
+    notices.push_back(std::move(notice));
+  }
+  parts->announce_all(std::move(notices), done);
 }
 
 void RabbitmqBroker::reschedule(JobId id, Time due, Completion<void> done) {

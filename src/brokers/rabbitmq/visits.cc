@@ -1,5 +1,6 @@
 #include "brokers/rabbitmq/visits.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
@@ -20,6 +21,9 @@ constexpr const char* kMarkerLife = "60000";
 constexpr Milliseconds kGivingBack{2000};
 constexpr std::uint32_t kAcksAtOnce = 16;
 constexpr Milliseconds kKnockAgain{20};
+constexpr std::uint16_t kPrefetch = 2000;
+// What has been announced and does not come for so long has perhaps gone.
+constexpr Milliseconds kSilence{500};
 
 }  // namespace
 
@@ -30,10 +34,11 @@ Visits::Visit::~Visit() {
   (void)connection->close_channel(channel_);
   // The server gives back in its own time; whoever comes next must find everything.
   const steady_clock::time_point deadline = steady_clock::now() + kGivingBack;
+  const std::uint32_t left = std::max(expected_, shown_) - removed_;
   while (connection->alive() && steady_clock::now() < deadline) {
     const Result<QueueCounts> counts = connection->look_at_queue(kAsking, queue_);
-    owner_.left_over_ = removed_ > 0 && counts && counts->messages > shown_ - removed_;
-    if (!counts || counts->messages >= shown_ - removed_) break;
+    owner_.left_over_ = removed_ > 0 && counts && counts->messages > left;
+    if (!counts || counts->messages >= left) break;
     platform::wait_ready({}, Milliseconds(2));
   }
   (void)connection->delete_queue(kAsking, lock_, false, false);
@@ -55,6 +60,17 @@ Status Visits::Visit::pause() {
   if (!counts) return counts.error();
   platform::wait_ready({}, Milliseconds(2));
   return {};
+}
+
+// One more consumer, when those that are there have all they may have.
+Status Visits::Visit::take_more() {
+  if (shown_ - removed_ < prefetch_) return {};
+  ConsumeOptions options;
+  options.queue = queue_;
+  options.tag = "bide-visit-" + std::to_string(prefetch_);
+  options.prefetch = kPrefetch;
+  prefetch_ += kPrefetch;
+  return owner_.connection_->consume(channel_, options);
 }
 
 Status Visits::connect() {
@@ -130,21 +146,24 @@ Result<std::unique_ptr<Visits::Visit>> Visits::visit(const std::string& name, co
   const ChannelNumber channel = ++last_channel_ > 1000 ? last_channel_ = kAsking + 1 : last_channel_;
   if (Status opened = connection_->open_channel(channel); !opened) return fail(opened.error());
   auto visit = std::make_unique<Visit>(*this, name, lock_name, channel);
-  ConsumeOptions options;
-  options.queue = name;
-  options.tag = "bide-visit";
-  if (Status consuming = connection_->consume(channel, options); !consuming) return fail(consuming.error());
-  AmqpMessage marker;
-  marker.message_id = "marker-" + std::to_string(stamps_.next());
-  marker.expiration = kMarkerLife;
-  marker.headers = {{std::string(kMarkerHeader), marker.message_id}};
-  if (Status sent = connection_->publish(channel, "", name, marker, true); !sent) return fail(sent.error());
+  // Counted with the lock: everything that others have looked at is back.
+  const Result<QueueCounts> counts = connection_->look_at_queue(channel, name);
+  if (!counts) return fail(counts.error());
+  visit->expected_ = counts->messages;
 
-  steady_clock::time_point deadline = steady_clock::now() + settings_.patience;
-  while (steady_clock::now() < deadline) {
+  std::string marker;  // Empty: not needed so far.
+  steady_clock::time_point last = steady_clock::now();
+  while (marker.empty() ? visit->shown_ < visit->expected_ : true) {
+    if (Status more = visit->take_more(); !more) return fail(more.error());
     Result<std::optional<Event>> event = connection_->next_event();
     if (!event) return fail(event.error());
     if (!event->has_value()) {
+      const auto silent = steady_clock::now() - last;
+      if (silent > settings_.patience) return fail({ErrorCode::kUnavailable, "the server does not show what is in " + name});
+      if (silent > kSilence && marker.empty()) {
+        marker = "marker-" + std::to_string(stamps_.next());
+        if (Status sent = write_marker(channel, name, marker); !sent) return fail(sent.error());
+      }
       std::array<platform::Readiness, 1> ready = {platform::Readiness{connection_->descriptor(), true, false}};
       platform::wait_ready(ready, Milliseconds(100));
       continue;
@@ -152,16 +171,24 @@ Result<std::unique_ptr<Visits::Visit>> Visits::visit(const std::string& name, co
     if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&**event)) return fail(closed->error);
     Delivery* delivery = std::get_if<Delivery>(&**event);
     if (delivery == nullptr || delivery->channel != channel) continue;
-    deadline = steady_clock::now() + settings_.patience;
-    if (const Field* mark = find_field(delivery->message.headers, kMarkerHeader)) {
-      if (mark->text() == nullptr || *mark->text() != marker.message_id) continue;  // Somebody else's.
-      if (Status gone = connection_->ack(channel, delivery->tag, false); !gone) return fail(gone.error());
-      return visit;
-    }
+    last = steady_clock::now();
     visit->shown_ += 1;
-    visitor(delivery->tag, std::move(delivery->message));
+    if (const Field* mark = find_field(delivery->message.headers, kMarkerHeader)) {
+      if (marker.empty() || mark->text() == nullptr || *mark->text() != marker) continue;  // Somebody else's.
+      if (Status gone = visit->remove(delivery->tag); !gone) return fail(gone.error());
+      break;
+    }
+    if (!visitor(*visit, delivery->tag, std::move(delivery->message))) break;
   }
-  return fail({ErrorCode::kUnavailable, "the server does not show what is in " + name});
+  return visit;
+}
+
+Status Visits::write_marker(ChannelNumber channel, const std::string& queue, const std::string& text) {
+  AmqpMessage marker;
+  marker.message_id = text;
+  marker.expiration = kMarkerLife;
+  marker.headers = {{std::string(kMarkerHeader), text}};
+  return connection_->publish(channel, "", queue, marker, true);
 }
 
 }  // namespace bide::brokers::rabbitmq

@@ -1,9 +1,12 @@
 // Visits: what is in a queue, looked at by taking everything out without acknowledging it and giving it back: the
-// server puts it where it was, in order.
+// server puts it where it was, in order. Messages are shown one by one as they arrive, and not kept.
+//
+// A quorum queue delivers to a consumer no more than its prefetch (2000 when there is none), so more consumers are added
+// as they fill up. The end is known by counting: what the queue had when the visit began. When some of that does not come
+// (it has expired meanwhile), a marker is put behind the last message and waited for.
 //
 // Two people who look at the same moment see the same, one after the other: a visitor holds a lock (a private queue of
-// the server, gone with his connection) until everything is back. The end is recognised by a marker that the visitor
-// himself has put behind the last message.
+// the server, gone with his connection) until everything is back.
 //
 // Used by one thread, with a connection of its own.
 
@@ -38,15 +41,19 @@ class Visits {
    private:
     friend class Visits;
     Status pause();
+    Status take_more();
 
     Visits& owner_;
     const std::string queue_;  // By its name on the server.
     const std::string lock_;
     const ChannelNumber channel_;
+    std::uint32_t expected_ = 0;  // In the queue when the visit began.
     std::uint32_t shown_ = 0;
     std::uint32_t removed_ = 0;
+    std::uint32_t prefetch_ = 0;  // Of all consumers.
   };
-  using Visitor = std::function<void(std::uint64_t tag, AmqpMessage message)>;
+  // False: it has seen enough. It may remove what it was shown.
+  using Visitor = std::function<bool(Visit& visit, std::uint64_t tag, AmqpMessage message)>;
 
   Visits(const Settings& settings, Stamps& stamps) : settings_(settings), stamps_(stamps) {}
 
@@ -62,6 +69,7 @@ class Visits {
  private:
   Status connect();
   Status lock(const std::string& name);
+  Status write_marker(ChannelNumber channel, const std::string& queue, const std::string& text);
 
   const Settings settings_;
   Stamps& stamps_;
