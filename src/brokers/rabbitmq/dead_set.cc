@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <map>
 #include <optional>
+#include <set>
 #include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "bide/wait.h"
@@ -232,7 +232,7 @@ void DeadSet::replay(Visits::Visit& visit, std::vector<Chosen> chosen, const Rep
 Result<std::vector<Status>> DeadSet::act(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
                                          const Action& action) {
   std::vector<Status> statuses;
-  std::unordered_multimap<JobId, std::size_t> wanted;  // Each is done once, and so often as it was named.
+  std::multimap<JobId, std::size_t> wanted;  // Each is done once, and so often as it was named.
   for (std::size_t i = 0; i < ids.size(); ++i) {
     statuses.push_back(not_dead(ids[i]));
     wanted.emplace(ids[i], i);
@@ -291,7 +291,7 @@ Result<std::vector<Status>> DeadSet::remove(const std::vector<std::string>& queu
 }
 
 void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
-  const std::unordered_set<JobId> gone(ids.begin(), ids.end());
+  const std::set<JobId> gone(ids.begin(), ids.end());
   for (int again = 0; again < 3 && visits_.take_left_over() && !gone.empty(); ++again) {
     for (const std::string& queue : queues) {
       (void)visit(queue, [&](Visits::Visit& visit, std::uint64_t tag, const AmqpMessage& message) {
