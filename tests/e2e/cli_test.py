@@ -59,6 +59,20 @@ class JobsTest(command.CommandTest):
         self.assertEqual(self.bide_json("job", "show", NO_SUCH_ID)["body"], "first")
         self.assertNotIn("another", self.run_bide("enqueue", "k", "first", "--id", NO_SUCH_ID)[2])
 
+    def test_all_dead_jobs_are_listed_page_by_page(self):
+        ids = {self.bide("enqueue", "k", "--retry", "none").strip() for _ in range(5)}
+        self.bide("work", "--exec", "false", "--drain", "--quiet")
+        found, cursor = [], ()
+        while True:
+            page = self.bide_json("dead", "list", "--limit", "2", *cursor)
+            self.assertLessEqual(len(page["jobs"]), 2)
+            found += [job["id"] for job in page["jobs"]]
+            if not page["next"]:
+                break
+            cursor = ("--cursor", page["next"])
+        self.assertEqual((len(found), set(found)), (5, ids))
+        self.assertIn("--cursor", "".join(self.run_bide("dead", "list", "--limit", "2")[1:]))
+
     def test_a_callback_that_no_server_would_deliver_is_refused_or_warned_of(self):
         header = ("--header", "bide-callback=https://example.org/hook")
         self.assert_fails(64, "bide-callback is delivered by a bide server only", "enqueue", "k", *header)

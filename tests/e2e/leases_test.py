@@ -2,6 +2,7 @@
 restart, and no job dies of an attempt that no worker had."""
 
 import os
+import socket
 import sys
 import threading
 import time
@@ -131,6 +132,19 @@ class LeasesTest(command.CommandTest):
         done = self.persist(api, "POST", "/v1/leases/settle",
                             {"id": lease["id"], "token": lease["token"], "outcome": "done"})
         self.assertEqual(done["status"], 200)
+
+    # A client that vanishes without a word is noticed by TCP: the kernel shows that it keeps watch.
+    def test_the_connection_of_a_waiting_poll_is_kept_under_watch(self):
+        with socket.create_connection(("127.0.0.1", self.server.port)) as poll:
+            body = b'{"wait":"5m"}'
+            poll.sendall(b"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                         b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            ends = (f"0100007F:{self.server.port:04X}", f"0100007F:{poll.getsockname()[1]:04X}")
+            timer = None
+            while timer != "02":  # A keep-alive timer; before, data may be on its way.
+                with open("/proc/net/tcp", encoding="ascii") as table:
+                    rows = [line.split() for line in table]
+                timer, = [row[5].split(":")[0] for row in rows if (row[1], row[2]) == ends]
 
 
 if __name__ == "__main__":
