@@ -34,7 +34,8 @@ def run(context):
     for begin in range(0, 60, 10):
         enqueue(client, context.record, [Job(context.seed, f"m{begin + n}", "many", size=700_000, own_id=True)
                                          for n in range(10)], "ndjson")
-    watch = Watch(context, server, memory_limit=(whole + 64) * MIB, every=0.05)
+    # Beside held_bytes: what the store has in its inbox and keeps warm, and jobs that are being read for an answer.
+    watch = Watch(context, server, memory_limit=(whole + (160 if context.long else 64)) * MIB, every=0.05)
     watch.start()
 
     crowds = (("strangers", None), ("with a token", own_token(server)), ("with the same token", server.headers["Authorization"]))
@@ -53,6 +54,7 @@ def run(context):
 
     surrounded(context, server, 4, attack)
     context.note(f"at most {watch.worst / MIB:.0f} MiB of memory, {watch.baseline / MIB:.0f} at the start, held_bytes {whole} MiB")
+    client.drop()  # It was idle while the server was full.
     read_back(client, context.record, results=0)
 
 
@@ -80,7 +82,7 @@ def quantile(values, part):
 
 
 class Crowd:
-    """Opens what it has again whenever the server ended it."""
+    """Opens what it has again when the server ended it, some of it at a time: it is slow, not a flood."""
 
     def __init__(self, server, token, few, never, slow, packed, body_bytes):
         self.server, self.few = server, few
@@ -112,11 +114,16 @@ class Crowd:
         at = 0
         while not self.stopping.wait(0.02):
             # Each gets a byte about twice a second.
+            opened = False
             for _ in range(max(1, len(self.sockets) // 25)):
                 at = (at + 1) % len(self.sockets)
-                if not self._trickle(at):
+                if self._trickle(at):
+                    continue
+                if self.sockets[at] is not None:
                     self.ended += 1
-                    self.sockets[at] = self.makers[at]()
+                    self.sockets[at].close()
+                self.sockets[at] = None if opened else self.makers[at]()
+                opened = True
 
     def _trickle(self, at):
         make, each = self.makers[at], self.sockets[at]
@@ -124,7 +131,6 @@ class Crowd:
             return False
         try:
             if each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != ESTABLISHED:
-                each.close()
                 return False
             if make == self._slow_reader:
                 each.recv(100)
