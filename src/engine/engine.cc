@@ -30,6 +30,12 @@ void exit_on_failure(const Error& error) {
   std::_Exit(kExitIoError);
 }
 
+// Applied, and perhaps written, but the commit failed: whatever the disk said of it, nobody knows what will be there.
+Error unconfirmed(const Error& error) {
+  return {ErrorCode::kUnconfirmed, "the store failed before this was confirmed: " + error.message};
+}
+Error not_begun(const Error& error) { return {ErrorCode::kUnavailable, "the store has failed: " + error.message}; }
+
 void print_damage(const Damage& damage) {
   std::fprintf(stderr, "bide: warning: the store is damaged: %s\n", damage.text.c_str());
 }
@@ -130,7 +136,9 @@ void Engine::submit(Completion<T> done, Run run, std::uint64_t bytes) {
   auto call = std::make_shared<Call>(Call{std::move(run), std::move(done), std::nullopt});
   Request request{[call](Ledger& ledger) { call->result.emplace(call->run(ledger)); },
                   [call](const Status& committed) {
-                    call->done(committed ? std::move(*call->result) : Result<T>(committed.error()));
+                    // What was refused was refused, also if nothing can be confirmed any more.
+                    if (call->result && (committed || !*call->result)) return call->done(std::move(*call->result));
+                    call->done(call->result ? unconfirmed(committed.error()) : not_begun(committed.error()));
                   }};
   if (!inbox_->post(std::move(request), bytes)) {
     call->done(Error{ErrorCode::kUnavailable, "the engine is closed"});
@@ -293,7 +301,7 @@ void Engine::fail(const Error& error) {
     pressure_ = {Pressure::Level::kBlocked, "the store failed: " + error.message, Milliseconds(0)};
   }
   teller_.wait_until_idle();
-  ledger_->abandon(error);
+  ledger_->abandon(unconfirmed(error));
   options_.on_fatal(error);
 }
 
@@ -445,7 +453,7 @@ void hand_over(Inbox& inbox, Completion<T> done, Run run) {
                     run(ledger, done);
                   },
                   [done, started](const Status& committed) {
-                    if (!committed && !*started) done(committed.error());
+                    if (!committed && !*started) done(not_begun(committed.error()));
                   }};
   if (!inbox.post(std::move(request))) done(Error{ErrorCode::kUnavailable, "the engine is closed"});
 }
