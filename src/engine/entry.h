@@ -34,7 +34,8 @@ struct Entry {
   Slot next;  // In the one list the entry is in. Running: its place in the table of leases.
 
   // By the wall clock, or on the clock of spans: State::due() tells. Done and dead: when it finished.
-  std::uint64_t due_ms : 48;
+  std::uint64_t due_ms : 47;
+  std::uint64_t own_id : 1;  // The ledger made the id, so nobody can give it again. Not known of one that was loaded.
   std::uint64_t queue : 16;
 
   std::uint64_t body_address : 48;  // Of the record with the job; 0 when done.
@@ -55,7 +56,7 @@ struct Entry {
   EntryState entry_state() const { return static_cast<EntryState>(state); }
   void set_state(EntryState value) { state = static_cast<std::uint8_t>(value) & 7u; }
   std::int64_t due() const { return static_cast<std::int64_t>(due_ms); }
-  void set_due(std::int64_t ms) { due_ms = static_cast<std::uint64_t>(ms < 0 ? 0 : ms) & ((1ull << 48) - 1); }
+  void set_due(std::int64_t ms) { due_ms = static_cast<std::uint64_t>(ms < 0 ? 0 : ms) & ((1ull << 47) - 1); }
 
   journal::RecordRef body() const { return {body_address, static_cast<std::uint32_t>(body_bytes)}; }
   journal::RecordRef details() const { return {details_address, static_cast<std::uint32_t>(details_bytes)}; }

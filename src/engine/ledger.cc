@@ -47,6 +47,7 @@ Ledger::Ledger(EngineOptions options)
       random_(*options_.random),
       state_(options_.done_limit, options_.piece),
       warm_(options_.warm_bytes),
+      finished_ids_(disk_, options_.directory, options_.id_retention, options_.id_bytes),
       clock_file_(disk_, options_.directory) {}
 
 Result<std::unique_ptr<Ledger>> Ledger::open(EngineOptions options) {
@@ -94,10 +95,11 @@ Status Ledger::recover() {
   const auto snapshot = load_snapshot(disk_, options_.directory, state_);
   if (!snapshot) return snapshot.error();
   snapshot_at_ = snapshot->value_or(0);
+  if (Status read = finished_ids_.open(snapshot_at_); !read) return read;
   const journal::JournalOptions journal_options{.segment_bytes = options_.segment_bytes,
                                                 .durability = options_.durability};
   auto opened = journal::Journal::open(disk_, journal_directory(options_.directory), journal_options, snapshot_at_,
-                                       [this](const journal::RecordView& view) { return state_.apply(view); });
+                                       [this](const journal::RecordView& view) { return apply_recovered(view); });
   if (!opened) return opened.error();
   journal_ = std::move(*opened);
   if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
@@ -115,6 +117,7 @@ Status Ledger::recover() {
       if (const auto read = journal_->read(ref); !read) return read.error();
     }
   }
+  start_ids();
   state_.forget_done(now_ms() - options_.result_retention.count(), std::numeric_limits<std::size_t>::max());
   open_report_.jobs = state_.jobs();
   open_report_.torn_tails = journal_->torn_tails();
@@ -154,6 +157,7 @@ Status Ledger::recover_clock() {
   }
   const journal::ClockStep step{back_ms};
   append(*journal_, step);
+  finished_ids_.step_clock(back_ms);
   return state_.apply(step);
 }
 
@@ -254,6 +258,7 @@ Status Ledger::follow_clock() {
     clock_step_at_ = at.address;
     needs_sync_ = true;  // If it were lost with the power, what waits for a span of time would be early by the step.
     clock_offset_us_ += step_ms * 1000;
+    finished_ids_.step_clock(step_ms);
     now_us_ = elapsed_us_ + clock_offset_us_;
     if (Status applied = state_.apply(step); !applied) return applied;
   }
@@ -265,6 +270,7 @@ Status Ledger::begin() {
   if (Status followed = follow_clock(); !followed) return followed;
   state_.advance(now_ms(), wall_us_ / 1000);
   if (Status forgotten = forget_old(); !forgotten) return forgotten;
+  if (Status written = write_ids(); !written) return written;
   if (!tasks_.empty()) {
     auto finished = tasks_.front().run();
     if (!finished) return finished.error();
@@ -344,6 +350,7 @@ Result<bool> Ledger::end_overdue(Slot slot, Fault fault) {
 
 Status Ledger::forget_old() {
   state_.forget_done(now_ms() - options_.result_retention.count(), options_.piece);
+  finished_ids_.forget_old(now_ms());
   if (options_.dead_retention.count() == 0) return {};
   for (std::size_t left = kForgottenAStep; left > 0; --left) {
     const Slot slot = state_.dead_before(now_ms() - options_.dead_retention.count());
@@ -386,7 +393,9 @@ Status Ledger::end_commit(const Status& outcome) {
 
 std::function<void()> Ledger::take_spent() {
   auto jobs = std::make_shared<std::vector<std::vector<Job>>>(warm_.take_spent());
-  return [&disk = disk_, jobs = std::move(jobs), files = compactor_->take_superfluous()] {
+  std::vector<std::string> files = compactor_->take_superfluous();
+  for (std::string& file : finished_ids_.take_superfluous()) files.push_back(std::move(file));
+  return [&disk = disk_, jobs = std::move(jobs), files = std::move(files)] {
     jobs->clear();
     // One that cannot be deleted now is found by the next opening.
     for (const std::string& file : files) (void)disk.remove(file);

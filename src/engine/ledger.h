@@ -21,6 +21,7 @@
 #include "core/job_ids.h"
 #include "engine/clock_file.h"
 #include "engine/compactor.h"
+#include "engine/finished_ids.h"
 #include "engine/offer.h"
 #include "engine/options.h"
 #include "engine/snapshot.h"
@@ -148,6 +149,7 @@ class Ledger {
   void purge(const std::string& queue, Completion<std::uint64_t> done);
 
   Pressure pressure() const;
+  FinishedIds::Use id_use() const { return finished_ids_.use(); }
   const State& state() const { return state_; }
   const journal::Journal& journal() const { return *journal_; }
   const DuplicateStarts& duplicate_starts() const { return duplicate_starts_; }
@@ -190,8 +192,16 @@ class Ledger {
   // Gives the reserve back to the disk, to be taken again when there is room. kDiskFull: it was not there.
   Status use_reserve();
 
+  // ledger_ids.cc: done jobs are known for longer than they are kept.
+  Status apply_recovered(const journal::RecordView& view);
+  void start_ids();
+  Status write_ids();
+  Status sync_ids();
+  // A snapshot may be taken at the end of the journal, which is durable: their ids are durable too.
+  Status cover_ids();
+
   Status admit(const Job& job);
-  void accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written);
+  void accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written, bool is_own_id);
   // A subscription to a queue that does not exist waits for it: names that nobody uses are not kept.
   void take_from(SubscribedQueue& share, std::uint16_t queue);
   void take_from_made_queues();
@@ -258,6 +268,8 @@ class Ledger {
   std::unique_ptr<SnapshotWriter> snapshot_;
   journal::Address snapshot_at_ = 0;
   WarmJobs warm_;
+  FinishedIds finished_ids_;
+  std::int64_t ids_retry_ms_ = 0;  // Elapsed; not written before: there was no room on the disk.
   core::JobIdSource ids_;
   Subscriptions subscriptions_;
   platform::KeyedMap<std::string, std::set<std::uint32_t>> awaited_;  // Subscriptions to queues that do not exist, by name.

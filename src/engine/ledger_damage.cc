@@ -70,6 +70,10 @@ void Ledger::report_damage(std::vector<std::string>& problems) const {
     if (problems.size() >= kMostProblems) return;
     problems.push_back(unreadable_text(at));
   }
+  for (const Damage& damage : finished_ids_.damage()) {
+    if (problems.size() >= kMostProblems) return;
+    problems.push_back(damage.text);
+  }
 }
 
 // What is known of a job without its records.

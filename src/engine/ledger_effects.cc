@@ -45,14 +45,16 @@ void Ledger::accept_effects(std::vector<Job> given, const WrittenJobs& written, 
   for (std::size_t i = 0; i < effects.size(); ++i) {
     Job& effect = effects[i];
     // One that is there already, by its id or its unique key, need not be made.
-    const bool there = (!effect.id.is_nil() && state_.find(effect.id) != kNoSlot) ||
+    const bool is_own_id = effect.id.is_nil();
+    const bool there = (!is_own_id && (state_.find(effect.id) != kNoSlot ||
+                                       finished_ids_.contains(effect.id).value_or(false))) ||
                        (!effect.unique_key.empty() && state_.unique_keys().holder(effect.unique_key) != kNoSlot);
     if (there) {
       warm_.pass_over(batch, i);
       continue;
     }
-    if (effect.id.is_nil()) effect.id = ids_.next(now_ms(), random_.next());
-    accept(batch, i, written[first + i]);
+    if (is_own_id) effect.id = ids_.next(now_ms(), random_.next());
+    accept(batch, i, written[first + i], is_own_id);
   }
   warm_.close(batch);
 }

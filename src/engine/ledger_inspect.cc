@@ -454,6 +454,12 @@ AuditReport Ledger::begin_audit() {
     report.details["done_remembered"] += queue.done;
   }
   report.live = report.details["scheduled"] + report.details["ready"] + report.details["running"] + report.details["dead"];
+  const FinishedIds::Use ids = finished_ids_.use();
+  report.details["ids_remembered"] = ids.ids;
+  report.details["ids_memory_bytes"] = ids.memory_bytes;
+  report.details["ids_disk_bytes"] = ids.disk_bytes;
+  report.details["ids_forgotten_early"] = ids.ids_forgotten_early;
+  report.details["settles_forgotten_early"] = ids.tokens_forgotten_early;
   report.details["quarantined"] = state_.quarantined().size();
   report.problems = state_.audit_names();
   state_.begin_audit();

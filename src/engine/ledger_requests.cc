@@ -96,6 +96,7 @@ std::vector<Result<Enqueued>> Ledger::enqueue(Offer offer) {
     is_ours[given++] = next.id.is_nil();
     if (next.id.is_nil()) next.id = ids_.next(now_ms(), random_.next());
     state_.prefetch(next.id);
+    if (!is_ours[given - 1]) finished_ids_.prefetch(next.id);
   };
   while (given < kAhead && given < jobs.size()) give_id();
   auto refused = offer.refused.begin();
@@ -106,11 +107,13 @@ std::vector<Result<Enqueued>> Ledger::enqueue(Offer offer) {
       results.push_back(std::move((refused++)->second));
     } else if (!is_ours[i] && state_.find(job.id) != kNoSlot) {
       results.push_back(Enqueued{job.id, true});
+    } else if (const auto done = is_ours[i] ? false : finished_ids_.contains(job.id); !done || *done) {
+      results.push_back(done ? Result<Enqueued>(Enqueued{job.id, true}) : done.error());
     } else if (Status admitted = admit(job); !admitted) {
       results.push_back(admitted.error());
     } else {
       results.push_back(Enqueued{job.id, false});
-      accept(batch, i, offer.written[i]);
+      accept(batch, i, offer.written[i], is_ours[i]);
       continue;
     }
     warm_.pass_over(batch, i);
@@ -136,7 +139,7 @@ Status Ledger::admit(const Job& job) {
 }
 
 // Of a job that was admitted and has an id.
-void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written) {
+void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written, bool is_own_id) {
   Job& job = warm_.jobs(batch)[index];
   journal::Acceptance record;
   record.accepted_ms = now_ms();
@@ -155,6 +158,7 @@ void Ledger::accept(WarmJobs::BatchNumber batch, std::size_t index, const journa
   const journal::RecordRef at = append(*journal_, job, record, written);
   const auto slot = state_.apply(brief(job, record), at, kNoSlot);
   require(slot.has_value(), "an accepted job must fit the state");
+  if (is_own_id) state_.set_own_id(*slot);
   if (state_.queues().has_made()) take_from_made_queues();
   // Nobody takes from some queues for days; their jobs are not to keep those of others out of memory.
   const bool has_taker = state_.queues()[static_cast<std::uint16_t>(state_[*slot].queue)].takers != 0;
@@ -249,7 +253,10 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const Wr
                           std::size_t first_effect) {
   const LeaseRef& lease = settlement.lease;
   const Slot slot = state_.find(lease);
-  if (slot == kNoSlot) return no_such_job(lease.id);
+  if (slot == kNoSlot) {
+    const bool again = std::holds_alternative<Done>(settlement.outcome) && finished_ids_.was_settled(lease.token);
+    return again ? Status() : no_such_job(lease.id);
+  }
   if (state_[slot].entry_state() != EntryState::kRunning || state_.leases()[state_[slot].next].token != lease.token) {
     if (state_[slot].entry_state() == EntryState::kQuarantined) return lease_lost(lease.id);
     const auto before = settled_before(slot, settlement);
@@ -377,8 +384,10 @@ Status Ledger::append_done(Slot slot, Done& done) {
   record.past.note.clear();
   if (record.result.empty()) record.content_type.clear();
   release_credit(slot);
+  const JobId given_id = state_[slot].own_id ? JobId() : record.id;
   const journal::RecordRef at = append(*journal_, record);
   const Status applied = state_.apply(record, at, slot);
+  finished_ids_.add(given_id, record.token, record.at_ms, at.address + at.bytes);
   finished(record.id);
   return applied;
 }

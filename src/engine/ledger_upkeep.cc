@@ -18,6 +18,7 @@ Result<bool> Ledger::tidy(bool busy) {
     reserve_retry_ms_ = elapsed_us_ / 1000 + kRoomRetryMs;
     (void)keep_reserve();
   }
+  if (Status synced = sync_ids(); !synced) return synced.error();
   if (snapshot_ != nullptr) {
     auto complete = snapshot_->step(kTidyBytes);
     if (!complete) {
@@ -52,6 +53,11 @@ Result<bool> Ledger::tidy(bool busy) {
     if (Status committed = commit(); !committed) return committed.error();
     if (Status hardened = journal_->harden(); !hardened) {
       if (!is_passing(hardened.error())) return hardened.error();
+      tidy_wanted_ = false;
+      return false;
+    }
+    if (Status covered = cover_ids(); !covered) {
+      if (covered.error().code != ErrorCode::kDiskFull && !is_passing(covered.error())) return covered.error();
       tidy_wanted_ = false;
       return false;
     }
@@ -131,6 +137,10 @@ Pressure Ledger::pressure() const {
   }
   if (state_.jobs() >= options_.max_jobs / 10 * 9) {
     return {Pressure::Level::kHigh, "the store is nearly full (max_jobs)", Milliseconds(100)};
+  }
+  if (finished_ids_.is_short()) {
+    return {Pressure::Level::kHigh, "ids of done jobs are forgotten before id_retention is over (id_bytes)",
+            Milliseconds(100)};
   }
   return {};
 }

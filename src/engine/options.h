@@ -27,6 +27,9 @@ struct EngineOptions {
   Milliseconds result_retention{3'600'000};  // Done jobs and their results are remembered for so long ...
   std::uint64_t done_limit = 100'000;        // ... but no more of them than this.
   Milliseconds dead_retention{0};            // 0: dead jobs wait for ever.
+  // The ids of done jobs and the tokens of their leases are remembered for so long, whatever the two above say. 0: not.
+  Milliseconds id_retention{3'600'000};
+  std::uint64_t id_bytes = 1ull << 30;       // Memory for them, at most; the oldest are forgotten before it takes more.
   std::uint32_t max_crashes = 3;             // A job that killed its worker so often is dead.
 
   std::uint64_t max_jobs = 200'000'000;         // Beyond it enqueue is refused. Each costs at most 64 bytes of memory.

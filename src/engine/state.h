@@ -75,6 +75,8 @@ class State {
   // What the records of a saved body come to, without giving the lease a second time: its subscription and its time are
   // not in them.
   void apply_saved(Slot slot, journal::RecordRef at, std::int64_t accepted_ms);
+  // The id of this job was made by the ledger.
+  void set_own_id(Slot slot) { slab_[slot].own_id = 1; }
   // Any record, decoded first.
   Status apply(const journal::RecordView& view);
 

@@ -180,7 +180,8 @@ void Simulation::flip_bits() {
     const auto image = disk_.clone();
     std::vector<std::string> files;
     for (const std::string& path : image->files()) {
-      if ((path.find("/journal/") != std::string::npos || path.find("/snapshot-") != std::string::npos) &&
+      if ((path.find("/journal/") != std::string::npos || path.find("/snapshot-") != std::string::npos ||
+           path.find("/ids/") != std::string::npos) &&
           !image->contents(path).empty()) {
         files.push_back(path);
       }

@@ -279,6 +279,7 @@ void World::finish(std::uint64_t tag, const BodyPlan& result, const Moment& mome
   job.token = 0;
   job.result = result;
   job.finished_ms = moment.now_ms();
+  job.finished_elapsed_us = moment.elapsed_us;
 }
 
 void World::reschedule(std::uint64_t tag, Time due, const Moment& moment) {

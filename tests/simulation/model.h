@@ -89,6 +89,8 @@ struct ModelJob {
 
   // Done or dead.
   std::int64_t finished_ms = 0;
+  std::int64_t finished_elapsed_us = 0;
+  std::int64_t clock_forward_us = 0;  // By how much the wall clock had been set forward until then, in all.
   DeadReason dead_reason = DeadReason::kExhausted;
   BodyPlan result = {};
   bool seen_forgotten = false;

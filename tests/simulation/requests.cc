@@ -125,6 +125,13 @@ bool Simulation::reserve_is_missing() {
   return !there || !*there;
 }
 
+// The ledger cannot tell a clock that was set forward while the store was closed from time that has passed.
+bool Simulation::must_be_remembered(const ModelJob& job) const {
+  const std::int64_t age_us =
+      clock_.now().elapsed_us - job.finished_elapsed_us + clock_forward_us_ - job.clock_forward_us;
+  return job.phase == Phase::kDone && age_us / 1000 + 1000 < options_.id_retention.count();
+}
+
 void Simulation::request() {
   const bool crowded = now_.jobs().size() > 120;
   struct Choice {
@@ -200,6 +207,11 @@ void Simulation::request_enqueue() {
     } else if (same != nullptr && (same->phase != Phase::kDone || known.contains(one.job.id))) {
       expect(result && result->existed && result->id == one.job.id, "an id that is there was not recognised");
       tally_.add(Event::kIdsThereAlready);
+    } else if (result && result->existed && done_ids_.contains(one.job.id)) {
+      tally_.add(Event::kIdsRemembered);
+    } else if (same != nullptr && must_be_remembered(*same)) {
+      expect(!result && may_fail(result.error(), fault_fired), "the id of done job " + std::to_string(same->tag) +
+                                                                   " is not remembered");
     } else if (now_.holder(one.job.unique_key) != nullptr) {
       if (trace_) note("held by", now_.holder(one.job.unique_key)->tag);
       refused_as(ErrorCode::kAlreadyExists, Event::kJobsRefusedAsHeld);
@@ -309,11 +321,16 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
                                                        " should be refused as " + std::string(to_string(code)) +
                                                        ", not " + code_of(status));
   };
+  const bool is_done = std::holds_alternative<Done>(settlement.outcome);
   if (job != nullptr && job->phase == Phase::kDone && !status && status.error().code == ErrorCode::kNotFound) {
+    const bool is_repeated = is_done && job->ended_token_known && job->ended_token == lease.token;
+    expect(!is_repeated || !must_be_remembered(*job), "the settle that finished job " + std::to_string(job->tag) +
+                                                          " is not remembered");
     now_.change(job->tag).seen_forgotten = true;  // Whether it may be is asked when all is compared.
     tally_.add(Event::kResultsForgotten);
     return;
   }
+  if (job == nullptr && status && is_done && done_tokens_.contains(lease.token)) return;
   if (job == nullptr) return refused_as(ErrorCode::kNotFound);
   if (job->phase != Phase::kRunning || job->token != lease.token) {
     if (!job->ended_token_known && (status || status.error().code == ErrorCode::kLeaseLost)) return;
@@ -338,6 +355,9 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
   const bool cancelled = job->cancel_requested;
   if (std::holds_alternative<Done>(settlement.outcome)) {
     now_.finish(tag, *body, moment_);
+    now_.change(tag).clock_forward_us = clock_forward_us_;
+    done_ids_.insert(lease.id);
+    done_tokens_.insert(lease.token);
     tally_.add(Event::kSettledDone);
   } else if (const auto* dead = std::get_if<Dead>(&settlement.outcome)) {
     now_.die(tag, *dead, moment_, true);

@@ -52,6 +52,8 @@ void Simulation::choose_options() {
   options_.max_jobs = 600;
   if (chance(0.7)) options_.piece = 1 + below(chance(0.5) ? 4 : 60);
   options_.result_retention = Milliseconds(chance(0.5) ? 3'600'000 : 20'000);
+  const std::int64_t id_retentions[] = {20'000, 600'000, 3'600'000, 86'400'000};
+  options_.id_retention = Milliseconds(id_retentions[below(4)]);
   options_.dead_retention = Milliseconds(chance(0.7) ? 0 : 600'000);
   if (chance(0.2)) disk_.refuse_allocate();
   if (chance(0.06)) options_.durability = chance(0.5) ? engine::Durability::kOs : engine::Durability::kNone;
@@ -139,6 +141,7 @@ void Simulation::step_wall_clock(bool closed) {
   const bool back = chance(0.5);
   if (back && size == kYear && clock_.now().wall_us < 40 * kYear) return;
   clock_.step_wall(std::chrono::microseconds(back ? -size : size));
+  if (!back) clock_forward_us_ += size;
   note(back ? "clock back" : "clock forward", static_cast<std::uint64_t>(size));
   if (size < World::kClockStepUs) return;
   if (closed) tally_.add(Event::kClockStepsWhileClosed);

@@ -148,6 +148,8 @@ class Simulation {
   bool reserve_is_missing();
   // The disk is full, and what was set aside for this has been used.
   bool has_no_reserve() { return full_ && (reserve_is_stuck_ || reserve_is_missing()); }
+  // Of a job that is done: its id and its token are known, whatever has happened since.
+  bool must_be_remembered(const ModelJob& job) const;
 
   // deliveries.cc
   bool grant();
@@ -217,6 +219,8 @@ class Simulation {
   std::uint32_t last_subscription_ = 0;
   std::deque<Task> tasks_;
   std::vector<JobId> ids_;  // That were given by clients.
+  std::set<JobId> done_ids_;  // Of all that were ever done, and what finished them.
+  std::set<std::uint64_t> done_tokens_;
   std::uint64_t last_tag_ = 0;
 
   // Faults.
@@ -224,6 +228,7 @@ class Simulation {
   bool crashed_ = false;
   bool power_lost_ = false;
   bool fault_while_opening_ = false;
+  std::int64_t clock_forward_us_ = 0;  // By how much the wall clock was set forward, in all.
   bool clock_unsure_ = true;  // Whether the store knows how much time passes while it is closed.
   std::optional<support::PlannedFault> planned_;
   std::uint64_t faults_seen_ = 0;

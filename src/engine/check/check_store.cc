@@ -9,6 +9,7 @@
 
 #include "engine/check/bytes.h"
 #include "engine/check/checksum.h"
+#include "engine/check/ids_check.h"
 #include "engine/check/job_census.h"
 #include "engine/check/segment_scan.h"
 #include "engine/check/snapshot_check.h"
@@ -25,6 +26,7 @@ constexpr std::string_view kSnapshotPrefix = "snapshot-";
 constexpr std::string_view kUnfinishedSnapshot = "snapshot.tmp";
 constexpr std::string_view kReserve = "reserve";  // Room kept for settling on a full disk; its content means nothing.
 constexpr std::string_view kClock = "clock";      // Of one boot of the machine; without it the wall clock is believed.
+constexpr std::string_view kIds = "ids";          // Of done jobs.
 constexpr std::string_view kSocket = "socket";    // Where the owner can be reached, or could be.
 constexpr std::size_t kMostFindings = 100;
 
@@ -67,6 +69,7 @@ class Checker {
     }
     if (Status read = check_snapshot(); !read) return read.error();
     if (Status read = check_segments(); !read) return read.error();
+    if (Status read = check_ids(); !read) return read.error();
     judge_breaks();
     if (report_.jobs_complete) {
       if (Status read = check_needs(); !read) return read.error();
@@ -93,7 +96,8 @@ class Checker {
         snapshots_.push_back(name);
       } else if (name == kUnfinishedSnapshot) {
         find(Finding::Kind::kNote, name, 0, "a snapshot that was not finished; it is not looked at");
-      } else if (name != platform::kLockFileName && name != kReserve && name != kClock && name != kSocket) {
+      } else if (name != platform::kLockFileName && name != kReserve && name != kClock && name != kSocket &&
+                 name != kIds) {
         find(Finding::Kind::kNote, name, 0, "not a file of the store");
       }
     }
@@ -153,6 +157,16 @@ class Checker {
     synced_ = std::max(synced_, facts.address);
     report_.snapshot_address = facts.address;
     report_.snapshot_rows = facts.rows;
+    return {};
+  }
+
+  Status check_ids() {
+    const auto facts = read_ids(disk_, directory_, from_);
+    if (!facts) return facts.error();
+    for (const IdsGap& gap : facts->gaps) {
+      find(gap.is_unreadable ? Finding::Kind::kDamage : Finding::Kind::kNote, gap.file, gap.offset,
+           "ids of done jobs are missing: one of those jobs that is enqueued again will run again");
+    }
     return {};
   }
 

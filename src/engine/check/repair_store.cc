@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/check/bytes.h"
+#include "engine/check/ids_check.h"
 #include "engine/check/job_census.h"
 #include "engine/check/record_check.h"
 #include "engine/check/segment_scan.h"
@@ -42,7 +43,8 @@ class Repairer {
     }
     for (Status (Repairer::*step)() : {&Repairer::mend_snapshot, &Repairer::find_synced, &Repairer::mend_segments,
                                        &Repairer::drop_misfits, &Repairer::settle_needs, &Repairer::forget_results,
-                                       &Repairer::append_verdicts, &Repairer::forget_synced_mark}) {
+                                       &Repairer::append_verdicts, &Repairer::forget_synced_mark,
+                                       &Repairer::mend_ids}) {
       if (Status done = (this->*step)(); !done) return done.error();
     }
     if (Status synced = disk_.sync_directory(directory_ + "/journal"); !synced) return synced.error();
@@ -378,6 +380,15 @@ class Repairer {
                                        .bytes = synced_ - end_,
                                        .text = "the end of the journal is missing"});
     return disk_.remove(path(kSyncedMarkPath));
+  }
+
+  Status mend_ids() {
+    const auto facts = read_ids(disk_, directory_, from_);
+    if (!facts) return facts.error();
+    for (const IdsGap& gap : facts->gaps) {
+      lose(gap.file, {.offset = gap.offset, .text = "ids of done jobs; one that is enqueued again will run again"});
+    }
+    return close_gaps(disk_, directory_, *facts, from_);
   }
 
   platform::Disk& disk_;

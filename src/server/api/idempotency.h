@@ -3,7 +3,7 @@
 // The key needs no store of its own: it becomes the id of the job (a UUID of version 8 made of a hash of the caller,
 // the key and the place in the batch), and the broker takes an id once. The digest of what was sent goes with the job
 // as the header bide-request, so that another request with the same key is told from the same one. It holds as long as
-// the broker remembers the job.
+// the broker remembers the id.
 
 #pragma once
 
