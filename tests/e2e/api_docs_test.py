@@ -12,7 +12,7 @@ PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "api.md")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 SPAN = re.compile(r"\d[\d.]*(ms|[dhms])( \d[\d.]*(ms|[dhms]))*")
-VOLATILE = {"token", "age_ms", "held_ms", "next", "workers"}
+VOLATILE = {"token", "age_ms", "held_ms", "next", "workers", "ids_memory_bytes"}
 
 
 def commands_of(page):
