@@ -31,7 +31,7 @@ std::string differs(const std::string& what, std::uint64_t counted, std::uint64_
 
 struct State::Audit {
   struct Free {
-    void operator()(std::uint8_t* bytes) const { std::free(bytes); }
+    void operator()(std::uint8_t* memory) const { std::free(memory); }
   };
 
   explicit Audit(const State& state)
