@@ -6,6 +6,7 @@
 #include "core/duration.h"
 #include "core/job_bytes.h"
 #include "core/quote.h"
+#include "core/time_text.h"
 #include "engine/ledger.h"
 #include "platform/fatal.h"
 
@@ -50,6 +51,7 @@ Result<Ledger::Loaded> Ledger::load(Slot slot) {
   journal::Accepted record;
   if (Status decoded = decode(*view, record); !decoded) return decoded.error();
   Loaded loaded{std::move(record.job), std::move(record.how.past)};
+  if (!entry.has_expiry) loaded.job.expires.reset();  // It was replayed.
   if (!entry.has_details()) return loaded;
   auto past = load_past(slot);
   if (!past) return past.error();
@@ -411,6 +413,10 @@ Result<Explanation> Ledger::explain(const JobId& id) {
       return Explanation{"scheduled", "It is due in " + wait + "."};
     }
     case JobState::kReady: break;
+  }
+  if (info->job.expires && info->job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
+    return Explanation{"expired", "It was to start before " + core::format_time(*info->job.expires) +
+                                      " and has not: it will not run, and is dead as soon as a worker looks at " + queue + "."};
   }
   if (state_.queues()[number].paused) {
     return Explanation{"paused", "It is ready, but " + queue + " is paused. Resume the queue to run it."};

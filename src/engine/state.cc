@@ -131,6 +131,8 @@ Status State::apply(const journal::Changed& record, RecordRef at) {
   no_longer_taken(entry);
   count(entry, -1);
   set_details(entry, at);
+  // Whoever replays a job wants it to run, however late.
+  if (record.cause == journal::ChangeCause::kReplayed) entry.has_expiry = 0;
   entry.attempts = record.attempts & 0x7fffu;
   entry.due_is_wall = record.due_is_wall;
   if (record.dead) {

@@ -59,6 +59,16 @@ class JobsTest(command.CommandTest):
         self.assertEqual(self.bide_json("job", "show", NO_SUCH_ID)["body"], "first")
         self.assertNotIn("another", self.run_bide("enqueue", "k", "first", "--id", NO_SUCH_ID)[2])
 
+    def test_an_expired_job_is_explained_and_runs_when_it_is_replayed(self):
+        job = self.bide("enqueue", "k", "--expires", "2020-01-01T00:00:00Z").strip()
+        self.assertEqual(self.bide_json("job", "explain", job)["code"], "expired")
+        self.bide("work", "--exec", "true", "--drain", "--quiet")
+        self.assertEqual(self.bide_json("job", "show", job)["dead_reason"], "expired")
+        self.bide("dead", "replay", job)
+        self.assertIsNone(self.bide_json("job", "show", job).get("expires"))
+        self.bide("work", "--exec", "true", "--drain", "--quiet")
+        self.assertEqual(self.bide_json("job", "show", job)["state"], "done")
+
     def test_all_dead_jobs_are_listed_page_by_page(self):
         ids = {self.bide("enqueue", "k", "--retry", "none").strip() for _ in range(5)}
         self.bide("work", "--exec", "false", "--drain", "--quiet")

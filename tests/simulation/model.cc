@@ -314,6 +314,9 @@ void World::replay(std::uint64_t tag, bool keep_attempts, Milliseconds delay, co
     job.counts = {};
   }
   wait_for(job, delay, moment);
+  auto rules = std::make_shared<Job>(*job.rules);
+  rules->expires.reset();
+  job.rules = std::move(rules);
 }
 
 void World::close(const JobId& id, const Moment& moment) {
