@@ -7,6 +7,7 @@
 #include "bench/broker_bench.h"
 #include "bench/engine_bench.h"
 #include "bench/server_bench.h"
+#include "bench/steps_bench.h"
 #include "bench/worker_bench.h"
 #include "brokers/bench_ground.h"
 #include "cli/command_groups.h"
@@ -231,6 +232,41 @@ int bench_server(const Invocation& call) {
   return kOk;
 }
 
+int bench_steps(const Invocation& call) {
+  StatusLine status;
+  bench::StepsBenchOptions options;
+  options.directory = call.value_or("--dir", "");
+  options.jobs = call.has("--quick") ? 1'000'000 : 10'000'000;
+  options.progress = [&](std::string_view what, int part, int parts) {
+    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
+  };
+  const std::vector<bench::StepsFigure> figures = take(bench::bench_steps(options));
+  status.clear();
+  if (call.json()) {
+    JsonArray json;
+    for (const bench::StepsFigure& figure : figures) {
+      json.add(JsonObject()
+                   .add("what", figure.what)
+                   .add("steps", figure.steps)
+                   .add("longest_ms", figure.longest_ms)
+                   .add("longest_cpu_ms", figure.longest_cpu_ms));
+    }
+    std::puts(JsonObject().add("jobs", options.jobs).add("steps", json).text().c_str());
+    return kOk;
+  }
+  std::printf("%llu jobs\n\n", static_cast<unsigned long long>(options.jobs));
+  Table table({"what", "steps", "longest, ms", "of it CPU, ms"});
+  for (const bench::StepsFigure& figure : figures) {
+    char longest[32];
+    char cpu[32];
+    std::snprintf(longest, sizeof longest, "%.1f", figure.longest_ms);
+    std::snprintf(cpu, sizeof cpu, "%.1f", figure.longest_cpu_ms);
+    table.row({figure.what, std::to_string(figure.steps), longest, cpu});
+  }
+  std::fputs(table.text().c_str(), stdout);
+  return kOk;
+}
+
 constexpr Flag kDirFlag = {"--dir", "DIR", "where to work; default: the current directory"};
 constexpr Flag kQuickFlag = {"--quick", "", "with a tenth of the jobs, in less than a minute"};
 
@@ -243,6 +279,13 @@ std::vector<Command> bench_commands() {
                       "writes and syncs, and a bare overwrite with fdatasync.",
            .flags = {kQuickFlag, kDirFlag, kJsonFlag},
            .run = bench_engine},
+          {.path = "bench steps",
+           .summary = "Measure how long others wait at most when something concerns all of ten million jobs",
+           .details = "Steps of the engine's thread while the wall clock is set, an audit and a list run, all jobs become due at\n"
+                      "once, and all have expired when a worker joins. On a busy machine the CPU time of a step says more\n"
+                      "than how long it took.",
+           .flags = {kQuickFlag, kDirFlag, kJsonFlag},
+           .run = bench_steps},
           {.path = "bench worker",
            .summary = "Measure a worker with an empty handler against the limits of this machine",
            .flags = {kQuickFlag, kDirFlag, kJsonFlag},

@@ -77,6 +77,11 @@ class EngineSubscription : public Subscription {
   const std::shared_ptr<std::atomic<bool>> ended_;
 };
 
+Error too_large(std::uint64_t bytes, std::uint64_t most) {
+  return Error{ErrorCode::kInvalidArgument, "one call has " + std::to_string(bytes) + " bytes to be written; at most " +
+                                                std::to_string(most) + " are taken: make several calls"};
+}
+
 Status check(const SubscribeOptions& options) {
   const auto wrong = [](std::string text) { return Error{ErrorCode::kInvalidArgument, std::move(text)}; };
   if (options.queues.empty()) return wrong("queues: at least one is needed");
@@ -208,6 +213,12 @@ Status Engine::collect(std::vector<Request>& requests) {
   if (Status begun = ledger_->begin(); !begun) return begun;
   for (Request& request : requests) {
     if (request.run) request.run(*ledger_);
+    // A batch of the journal has less than 4 GiB. What was asked for before is one by itself.
+    if (ledger_->journal().batch_bytes() < options_.call_bytes) continue;
+    if (committing_) {
+      if (Status finished = finish_commit(); !finished) return finished;
+    }
+    if (Status written = ledger_->write(); !written) return written;
   }
   keep(requests);
   if (Status expired = ledger_->expire_leases(); !expired) return expired;
@@ -361,6 +372,10 @@ void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueu
   }
   Offer offer = Offer::of(std::move(jobs), wall_time());
   const std::uint64_t bytes = offer.bytes();
+  if (bytes > options_.call_bytes) {
+    done(too_large(bytes, options_.call_bytes));
+    return;
+  }
   submit<std::vector<Result<Enqueued>>>(
       std::move(done),
       [offer = std::move(offer)](Ledger& ledger) mutable { return ledger.enqueue(std::move(offer)); }, bytes);
@@ -395,10 +410,14 @@ void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extende
 }
 
 void Engine::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
-  submit<std::vector<Status>>(
-      std::move(done), [verdicts = Verdicts::of(std::move(settlements), wall_time())](Ledger& ledger) mutable {
-        return ledger.settle(std::move(verdicts));
-      });
+  Verdicts verdicts = Verdicts::of(std::move(settlements), wall_time());
+  if (verdicts.bytes() > options_.call_bytes) {
+    done(too_large(verdicts.bytes(), options_.call_bytes));
+    return;
+  }
+  submit<std::vector<Status>>(std::move(done), [verdicts = std::move(verdicts)](Ledger& ledger) mutable {
+    return ledger.settle(std::move(verdicts));
+  });
 }
 
 void Engine::mark_delivered(std::vector<LeaseRef> leases) {

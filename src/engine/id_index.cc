@@ -31,8 +31,9 @@ inline std::optional<std::size_t> IdIndex::find_in(const Table& t, std::uint64_t
   }
 }
 
-Slot IdIndex::find(const JobId& id) const {
-  const Home home = home_of(id);
+Slot IdIndex::find(const JobId& id) const { return find(home_of(id), id); }
+
+inline Slot IdIndex::find(const Home& home, const JobId& id) const {
   const Table& t = tables_[home.table];
   if (const auto at = find_in(t, home.hash, id)) return slot_of(t.places[*at]);
   if (t.moved == 0) return kNoSlot;
@@ -47,8 +48,33 @@ void IdIndex::prefetch(const JobId& id) const {
   if (!t.places.empty()) __builtin_prefetch(&t.places[place(t, home.hash)]);
 }
 
-void IdIndex::insert(Slot slot) {
-  const Home home = home_of(slab_[slot].id);
+void IdIndex::insert(Slot slot) { insert(home_of(slab_[slot].id), slot); }
+
+std::vector<Slot> IdIndex::insert_new(Slot begin, Slot end) {
+  constexpr Slot kAhead = 8;
+  std::array<Home, kAhead> homes;
+  std::vector<Slot> left_out;
+  const auto look_ahead = [&](Slot slot) {
+    if (slot >= end) return;
+    Home& home = homes[slot % kAhead];
+    home = home_of(slab_[slot].id);
+    const Table& t = tables_[home.table];
+    if (!t.places.empty()) __builtin_prefetch(&t.places[place(t, home.hash)], 1);
+  };
+  for (Slot slot = begin; slot < end && slot < begin + kAhead; ++slot) look_ahead(slot);
+  for (Slot slot = begin; slot < end; ++slot) {
+    const Home home = homes[slot % kAhead];
+    look_ahead(slot + kAhead);
+    if (find(home, slab_[slot].id) == kNoSlot) {
+      insert(home, slot);
+    } else {
+      left_out.push_back(slot);
+    }
+  }
+  return left_out;
+}
+
+inline void IdIndex::insert(const Home& home, Slot slot) {
   Table* t = &tables_[home.table];
   // Whoever chooses ids can give them all the same time.
   if (t->used >= kManyInTable && t->used >= size_ / tables_.size() * 4 && home.other != home.table) {

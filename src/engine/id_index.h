@@ -22,6 +22,8 @@ class IdIndex {
   Slot find(const JobId& id) const;
   // The id is that of the slot's entry, and is not there yet.
   void insert(Slot slot);
+  // Of these slots, those whose id is there already are left out, and given back.
+  std::vector<Slot> insert_new(Slot begin, Slot end);
   void erase(const JobId& id);
   // Starts loading the place where the id is or would be.
   void prefetch(const JobId& id) const;
@@ -57,6 +59,7 @@ class IdIndex {
   static constexpr std::uint32_t kManyInTable = 1u << 16;
 
   Home home_of(const JobId& id) const;
+  Slot find(const Home& home, const JobId& id) const;
   std::optional<std::size_t> find_in(const Table& table, std::uint64_t hash, const JobId& id) const;
   static Place place_of(std::uint64_t hash, Slot slot) {
     return static_cast<Place>((hash >> 32 & 0xf) << kSlotBits) | slot;
@@ -72,6 +75,7 @@ class IdIndex {
   static std::size_t after(const Table& table, std::size_t at) { return at + 1 == table.places.size() ? 0 : at + 1; }
   static std::size_t before(const Table& table, std::size_t at) { return (at == 0 ? table.places.size() : at) - 1; }
   static bool holds_slot(Place place) { return place < kErased; }
+  void insert(const Home& home, Slot slot);
   // Lays the table out anew, with room for more if it is full and without what was erased.
   void rebuild(Table& table);
   void erase_from(Table& table, std::size_t at);

@@ -92,16 +92,20 @@ Status Ledger::recover() {
   if (Status made = disk_.make_directory(journal_directory(options_.directory)); !made) return made;
   if (Status synced = disk_.sync_directory(options_.directory); !synced) return synced;
 
+  const bool two_threads = &disk_ == &platform::real_disk();
+  if (two_threads) state_.use_second_thread();
   const auto snapshot = load_snapshot(disk_, options_.directory, state_);
   if (!snapshot) return snapshot.error();
   snapshot_at_ = snapshot->value_or(0);
   if (Status read = finished_ids_.open(snapshot_at_); !read) return read;
   const journal::JournalOptions journal_options{.segment_bytes = options_.segment_bytes,
-                                                .durability = options_.durability};
+                                                .durability = options_.durability,
+                                                .read_ahead = two_threads};
   auto opened = journal::Journal::open(disk_, journal_directory(options_.directory), journal_options, snapshot_at_,
                                        [this](const journal::RecordView& view) { return apply_recovered(view); });
   if (!opened) return opened.error();
   journal_ = std::move(*opened);
+  if (Status indexed = state_.index_ids(); !indexed) return indexed;
   if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
   compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes, options_.reserve_bytes);
   // Before anything is written. Not being able to set space aside is no reason not to start.

@@ -54,14 +54,19 @@ class LiveBytes {
   Share& share(journal::Address address) {
     if (shares_.empty() || journal_->segments().back().base != shares_.back().base) follow();
     if (address >= shares_.back().base) return shares_.back();
+    if (recent_ + 1 < shares_.size() && address >= shares_[recent_].base && address < shares_[recent_ + 1].base) {
+      return shares_[recent_];
+    }
     auto after = std::upper_bound(shares_.begin(), shares_.end(), address,
                                   [](journal::Address a, const Share& share) { return a < share.base; });
     platform::require(after != shares_.begin(), "a record lies before the first segment");
-    return *std::prev(after);
+    recent_ = static_cast<std::size_t>(after - shares_.begin()) - 1;
+    return shares_[recent_];
   }
 
   const journal::Journal* journal_ = nullptr;
   std::vector<Share> shares_;  // Oldest first.
+  std::size_t recent_ = 0;     // The last one that was looked for.
   std::uint64_t total_ = 0;
 };
 

@@ -56,6 +56,19 @@ std::uint64_t Offer::bytes() const {
   return sum;
 }
 
+std::uint64_t Verdicts::bytes() const {
+  std::uint64_t sum = written_effects.bytes();
+  for (const Settlement& settlement : settlements) {
+    for (const Job& effect : settlement.effects) sum += effect.body.size();
+  }
+  for (const Settlement& settlement : settlements) {
+    if (const auto* done = std::get_if<Done>(&settlement.outcome)) sum += done->result.size();
+    const auto* again = std::get_if<RetryAt>(&settlement.outcome);
+    if (again != nullptr && again->body) sum += again->body->size();
+  }
+  return sum;
+}
+
 Verdicts Verdicts::of(std::vector<Settlement> settlements, Time now) {
   Verdicts verdicts;
   for (std::size_t i = 0; i < settlements.size(); ++i) {

@@ -52,6 +52,9 @@ struct Offer {
 struct Verdicts {
   static Verdicts of(std::vector<Settlement> settlements, Time now);
 
+  // Of what is to be written down.
+  std::uint64_t bytes() const;
+
   std::vector<Settlement> settlements;
   Refusals refused;
   WrittenJobs written_effects;  // Of all settlements, one after another.

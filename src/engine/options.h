@@ -34,6 +34,7 @@ struct EngineOptions {
 
   std::uint64_t max_jobs = 200'000'000;         // Beyond it enqueue is refused. Each costs at most 64 bytes of memory.
   std::uint64_t inbox_bytes = 64ull << 20;      // Enqueues waiting for the engine; beyond it they are refused.
+  std::uint64_t call_bytes = 1ull << 30;        // Of one enqueue or settle; beyond it the call is refused.
   std::uint64_t warm_bytes = 64ull << 20;       // Ready jobs kept whole in memory; others are read back.
   std::uint64_t reserve_bytes = 16ull << 20;    // Kept free for settling when the disk is full.
   std::uint64_t segment_bytes = 64ull << 20;

@@ -16,6 +16,9 @@ class Slab {
   static constexpr unsigned kChunkBits = 16;
   static constexpr Slot kMaxSlots = (1u << 28) - 2;  // The id index keeps four bits and two values for itself.
 
+  // So that entries can be read while another thread makes new ones.
+  Slab() { chunks_.reserve((kMaxSlots >> kChunkBits) + 1); }
+
   Entry& operator[](Slot slot) { return chunks_[slot >> kChunkBits][slot & kChunkMask]; }
   const Entry& operator[](Slot slot) const { return chunks_[slot >> kChunkBits][slot & kChunkMask]; }
 
@@ -41,6 +44,7 @@ class Slab {
     free_ = slot;
   }
 
+  bool has_free() const { return free_ != kNoSlot; }
   Slot size() const { return size_; }  // Slots ever used; some of them are free.
 
  private:

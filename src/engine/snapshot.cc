@@ -179,7 +179,6 @@ bool decode_row(Decoder& in, State& state) {
   entry.due_is_wall = (flags & kDueIsWall) != 0;
   entry.has_expiry = (flags & kHasExpiry) != 0;
   entry.has_unique_key = (flags & kHasUniqueKey) != 0;
-  if (state.find(entry.id) != kNoSlot) return false;
   state.restore(entry, key);
   return true;
 }
@@ -378,6 +377,9 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
       if (!decode_row(block, state)) return damaged(path, reader.at(), "a row is not right");
       ++rows;
     }
+  }
+  if (!meta.leases.empty()) {
+    if (Status indexed = state.index_ids(); !indexed) return damaged(path, kFileHeader, "a job is there twice");
   }
   for (const auto& [id, running] : meta.leases) {
     const Slot slot = state.find(id);

@@ -39,8 +39,15 @@ Entry& State::touch(Slot slot) {
 
 Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Slot slot) {
   last_time_ms_ = std::max(last_time_ms_, record.accepted_ms);
-  if (slot == kLookUp) slot = ids_.find(record.id);
   const bool replaces_body = record.token != 0;
+  // In recovery a new id is put into the index later, with others, and found out then if it is there already.
+  const bool index_later = !started_ && !replaces_body && !slab_.has_free();
+  if (slot == kLookUp && index_later) {
+    slot = kNoSlot;
+  } else if (slot == kLookUp) {
+    if (Status indexed = index_ids(); !indexed) return indexed.error();
+    slot = ids_.find(record.id);
+  }
   if (replaces_body) {
     if (slot == kNoSlot || slab_[slot].entry_state() != EntryState::kRunning) {
       return misfit("a new body", record.id, "which is not running");
@@ -63,7 +70,12 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     entry.id = record.id;
     entry.next = kNoSlot;
     entry.epoch = epoch_;
-    ids_.insert(slot);
+    if (index_later) {
+      index_ahead();
+    } else {
+      ids_.insert(slot);
+      indexed_ = indexing_ = slab_.size();
+    }
     ++counters_.accepted;
   }
   Entry& entry = slab_[slot];
@@ -290,6 +302,9 @@ Status decode_and(const journal::RecordView& view, auto&& then) {
 
 Status State::apply(const journal::RecordView& view) {
   const RecordRef at = view.at;
+  if (static_cast<RecordType>(view.type) != RecordType::kAccepted) {
+    if (Status indexed = index_ids(); !indexed) return indexed;
+  }
   switch (static_cast<RecordType>(view.type)) {
     case RecordType::kMark: return {};
     case RecordType::kAccepted:

@@ -1,5 +1,5 @@
 // State: everything the engine knows, in memory. It changes in one way only: apply(record), for a live request and for
-// recovery alike. It does no I/O, reads no clock and starts no thread.
+// recovery alike. It does no I/O, reads no clock and starts no thread, unless it is asked to for a recovery.
 //
 // Whether a scheduled job is ready follows from its due time, so it is not written down: advance() moves it.
 //
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,6 +80,11 @@ class State {
   void set_own_id(Slot slot) { slab_[slot].own_id = 1; }
   // Any record, decoded first.
   Status apply(const journal::RecordView& view);
+
+  // In recovery ids are put into their index later, many at once, and by another thread if that is wanted. Everything that
+  // looks for an id waits for it. kDamaged: a job was accepted twice.
+  void use_second_thread() { second_thread_ = true; }
+  Status index_ids();
 
   // Recovery ends: jobs are put where they belong at this time, and live bytes are counted.
   // kNoSlot; or a live job whose record is in no segment, which is damage.
@@ -205,6 +211,9 @@ class State {
   void set_due(Entry& entry, std::int64_t due_ms) { entry.set_due(due_ms - (entry.due_is_wall ? 0 : shift_ms_)); }
 
   Slot allocate();
+  void index_ahead();
+  void take_indexed();
+  void settle_twice(const std::vector<Slot>& slots);  // Their ids were in the index already.
   Entry& touch(Slot slot);
   void changing(Slot slot) {
     if (audit_) count_for_audit(slot);
@@ -257,6 +266,12 @@ class State {
   const std::size_t piece_;
   std::uint64_t done_count_ = 0;
   std::uint64_t zombies_ = 0;
+  // Entries from here on are not in the index of ids, or are being put into it.
+  Slot indexed_ = 0;
+  Slot indexing_ = 0;  // Up to here.
+  std::future<std::vector<Slot>> indexer_;
+  Slot twice_ = kNoSlot;  // A job that was accepted a second time.
+  bool second_thread_ = false;
   Slot names_cursor_ = 0;  // Where free_names() goes on.
   std::uint64_t last_token_ = 0;
   std::int64_t last_time_ms_ = 0;

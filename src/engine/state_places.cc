@@ -158,6 +158,7 @@ void State::quarantine(Slot slot, const Quarantine& why) {
 }
 
 void State::forget(Slot slot) {
+  if (!started_) (void)index_ids();
   if (slab_[slot].entry_state() == EntryState::kRunning) end_lease(slot);
   quarantined_.erase(slot);
   Entry& entry = touch(slot);
@@ -354,39 +355,39 @@ void State::place_all() {
   }
 }
 
-namespace {
-
-// Whether a segment holds the record.
-bool is_held(const std::vector<journal::Segment>& segments, RecordRef ref) {
-  if (ref.bytes == 0) return true;
-  const auto after =
-      std::upper_bound(segments.begin(), segments.end(), ref.address,
-                       [](journal::Address address, const journal::Segment& segment) { return address < segment.base; });
-  return after != segments.begin() && ref.address < std::prev(after)->end;
-}
-
-}  // namespace
-
 Slot State::start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Journal& journal) {
+  const std::vector<journal::Segment>& segments = journal.segments();
+  const journal::Segment* recent = nullptr;  // Jobs that came together lie together.
+  // Whether a segment holds the record.
+  const auto is_held = [&](RecordRef ref) {
+    if (ref.bytes == 0) return true;
+    if (recent != nullptr && ref.address >= recent->base && ref.address < recent->end) return true;
+    const auto after =
+        std::upper_bound(segments.begin(), segments.end(), ref.address,
+                         [](journal::Address address, const journal::Segment& segment) { return address < segment.base; });
+    if (after == segments.begin() || ref.address >= std::prev(after)->end) return false;
+    recent = &*std::prev(after);
+    return true;
+  };
+  live_.attach(journal);
   for (Slot slot = 0; slot < slab_.size(); ++slot) {
-    const Entry& entry = slab_[slot];
+    Entry& entry = slab_[slot];
     if (entry.entry_state() == EntryState::kFree) continue;
-    if (is_held(journal.segments(), entry.body()) && is_held(journal.segments(), entry.details())) continue;
+    if (is_held(entry.body()) && is_held(entry.details())) {
+      live_.add(entry.body());
+      live_.add(entry.details());
+      continue;
+    }
     if (entry.entry_state() != EntryState::kDone) return slot;
     // That a done job was forgotten is not written down, so a snapshot may show it still, and the segment with its result
     // may be gone since.
+    entry.set_body({});
+    entry.set_details({});
     forget(slot);
   }
   started_ = true;
   set_time(now_ms, wall_ms);
   place_all();
-  live_.attach(journal);
-  for (Slot slot = 0; slot < slab_.size(); ++slot) {
-    const Entry& entry = slab_[slot];
-    if (entry.entry_state() == EntryState::kFree) continue;
-    live_.add(entry.body());
-    live_.add(entry.details());
-  }
   return kNoSlot;
 }
 
@@ -413,7 +414,7 @@ Slot State::restore(const Entry& entry, std::string_view unique_key) {
   slab_[slot] = entry;
   slab_[slot].next = kNoSlot;
   slab_[slot].epoch = epoch_;
-  ids_.insert(slot);
+  index_ahead();
   if (!unique_key.empty()) keys_.hold(unique_key, slot);
   queues_.names().hold(static_cast<std::uint16_t>(entry.queue));
   kinds_.hold(static_cast<std::uint16_t>(entry.kind));

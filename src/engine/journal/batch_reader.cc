@@ -57,6 +57,14 @@ Result<BatchReader::Found> BatchReader::next() {
   return Found::kBatch;
 }
 
+bool BatchReader::has_next() const {
+  const std::size_t begin = begin_ + batch_.size();
+  if (offset_ + batch_.size() >= limit_) return true;
+  if (end_ - begin < kBatchHeaderBytes) return false;
+  const auto header = load_batch_header(buffer_.data() + begin, address() + batch_.size());
+  return header && end_ - begin >= header->bytes;
+}
+
 Result<BatchReader::Found> BatchReader::zeros_or_invalid() {
   if (!all_zero(available())) return Found::kInvalid;
   Result<std::uint64_t> rest = bytes_before_zeros(file_, offset_, limit_, buffer_);

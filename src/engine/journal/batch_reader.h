@@ -42,6 +42,9 @@ class BatchReader {
   // kInvalid: what begins here is not a whole batch.
   Result<Found> next();
 
+  // Whether next() can tell without reading more.
+  bool has_next() const;
+
   // In the file, of the batch that was found, or of the place where there is none.
   std::uint64_t offset() const { return offset_; }
   Address address() const { return base_ + offset_; }

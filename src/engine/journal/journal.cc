@@ -118,7 +118,7 @@ struct Journal::Impl {
 
 Status Journal::Impl::open(Address from, const RecordVisitor& visitor) {
   if (Status status = disk.make_directory(directory); !status) return status;
-  Result<Recovered> recovered = recover(disk, directory, from, visitor);
+  Result<Recovered> recovered = recover(disk, directory, from, visitor, options.read_ahead);
   if (!recovered) return recovered.error();
   segments = std::move(recovered->segments);
   torn_tails = std::move(recovered->torn_tails);

@@ -29,6 +29,7 @@ struct JournalOptions {
   // Small commits are written over zeros that were written before, which halves the time of a sync.
   std::uint64_t prewrite_bytes = 512ull << 10;
   Durability durability = Durability::kFsync;
+  bool read_ahead = false;  // Opening reads and verifies in another thread, while the visitor sees what came before.
 };
 
 struct RecordRef {

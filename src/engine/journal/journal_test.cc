@@ -58,6 +58,13 @@ TEST_F(JournalTest, ItWorksOnARealDisk) {
   ASSERT_TRUE(journal) << journal.error().message;
   EXPECT_EQ(texts_, expected);
   EXPECT_TRUE((*journal)->torn_tails().empty());
+  journal->reset();
+  // Read by another thread it is the same.
+  options_.read_ahead = true;
+  texts_.clear();
+  journal = Journal::open(platform::real_disk(), directory, options_, 0, collect(texts_));
+  ASSERT_TRUE(journal) << journal.error().message;
+  EXPECT_EQ(texts_, expected);
 }
 
 TEST_F(JournalTest, AnAddressIsFinalBeforeTheRecordIsWritten) {

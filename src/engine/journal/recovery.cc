@@ -1,6 +1,7 @@
 #include "engine/journal/recovery.h"
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -29,10 +30,45 @@ struct Stop {
   std::string what;
 };
 
+// A part of a segment in memory: the batches that were found in it, and how it ended.
+struct Part {
+  struct Batch {
+    std::uint64_t offset = 0;
+    BatchHeader header;
+    std::string_view bytes;
+  };
+  ReadBuffer buffer;
+  std::vector<Batch> batches;
+  BatchReader::Found last = BatchReader::Found::kBatch;  // kBatch: the segment goes on at `offset`.
+  std::uint64_t offset = 0;
+  Status status;
+};
+
+constexpr std::size_t kPartBytes = 8 << 20;
+
+std::unique_ptr<Part> read_part(File& file, Address base, std::uint64_t offset, std::uint64_t limit, ReadBuffer buffer) {
+  auto part = std::make_unique<Part>();
+  part->buffer = std::move(buffer);
+  BatchReader reader(file, base, offset, limit, part->buffer, std::min<std::uint64_t>(kPartBytes, limit - offset + 1));
+  do {
+    Result<BatchReader::Found> found = reader.next();
+    if (!found) {
+      part->status = found.error();
+      return part;
+    }
+    part->last = *found;
+    part->offset = reader.offset();
+    if (*found != BatchReader::Found::kBatch) return part;
+    part->batches.push_back({reader.offset(), reader.header(), reader.batch()});
+    part->offset += reader.batch().size();
+  } while (reader.has_next());
+  return part;
+}
+
 class Recovery {
  public:
-  Recovery(platform::Disk& disk, const std::string& directory, Address from, const RecordVisitor& visitor)
-      : disk_(disk), directory_(directory), from_(from), visitor_(visitor) {}
+  Recovery(platform::Disk& disk, const std::string& directory, Address from, const RecordVisitor& visitor, bool read_ahead)
+      : disk_(disk), directory_(directory), from_(from), visitor_(visitor), read_ahead_(read_ahead) {}
 
   Result<Recovered> run();
 
@@ -42,6 +78,15 @@ class Recovery {
   Status find_start();
   Status read_all();
   Status read_segment(std::size_t index);
+  // The part of the segment that begins at the offset, while the one that will be asked for next is being read.
+  Result<std::unique_ptr<Part>> part_at(std::size_t index, std::uint64_t offset);
+  struct Ahead {
+    std::size_t segment = 0;
+    std::uint64_t offset = 0;
+    std::shared_ptr<File> file;
+    std::future<std::unique_ptr<Part>> part;
+  };
+  Result<Ahead> begin_part(std::size_t index, std::uint64_t offset, std::shared_ptr<File> file);
   Status settle_end();
   Status look_for_proof();
   Status cut();
@@ -56,6 +101,7 @@ class Recovery {
   const std::string& directory_;
   const Address from_;
   const RecordVisitor& visitor_;
+  const bool read_ahead_;
 
   ReadBuffer buffer_;
   std::vector<SegmentFile> segments_;
@@ -64,6 +110,8 @@ class Recovery {
   Address end_ = 0;        // Of what has been read and is whole.
   std::optional<Stop> stop_;
   Recovered out_;
+  std::optional<Ahead> ahead_;
+  ReadBuffer spare_;  // Of a part that has been seen.
 };
 
 Status Recovery::find_segments() {
@@ -149,25 +197,60 @@ Status Recovery::read_all() {
   return {};
 }
 
+// Opened once for all parts of a segment.
+Result<Recovery::Ahead> Recovery::begin_part(std::size_t index, std::uint64_t offset, std::shared_ptr<File> file) {
+  const SegmentFile& segment = segments_[index];
+  if (file == nullptr) {
+    auto opened = open(segment, OpenMode::kReadOnly);
+    if (!opened) return opened.error();
+    file = std::move(*opened);
+  }
+  auto part = std::async(read_ahead_ ? std::launch::async : std::launch::deferred,
+                         [file, base = segment.base, offset, limit = segment.size,
+                          buffer = std::exchange(spare_, ReadBuffer())]() mutable {
+                           return read_part(*file, base, offset, limit, std::move(buffer));
+                         });
+  return Ahead{index, offset, std::move(file), std::move(part)};
+}
+
+Result<std::unique_ptr<Part>> Recovery::part_at(std::size_t index, std::uint64_t offset) {
+  if (!ahead_ || ahead_->segment != index || ahead_->offset != offset) {
+    auto begun = begin_part(index, offset, nullptr);
+    if (!begun) return begun.error();
+    ahead_ = std::move(*begun);
+  }
+  std::unique_ptr<Part> part = ahead_->part.get();
+  const std::shared_ptr<File> file = ahead_->file;
+  ahead_.reset();
+  if (!part->status) return part->status.error();
+  const bool goes_on = part->last == BatchReader::Found::kBatch;
+  const std::size_t next = goes_on ? index : index + 1;
+  if (next >= segments_.size() || !segments_[next].header) return part;
+  if (!goes_on && !read_ahead_) return part;
+  auto begun = begin_part(next, goes_on ? part->offset : kSegmentHeaderBytes, goes_on ? file : nullptr);
+  if (begun) ahead_ = std::move(*begun);  // Otherwise it is said when the part is wanted.
+  return part;
+}
+
 Status Recovery::read_segment(std::size_t index) {
   const SegmentFile& segment = segments_[index];
-  auto file = open(segment, OpenMode::kReadOnly);
-  if (!file) return file.error();
-  BatchReader reader(**file, segment.base, kSegmentHeaderBytes, segment.size, buffer_);
-  while (true) {
-    Result<BatchReader::Found> found = reader.next();
-    if (!found) return found.error();
-    end_ = reader.address();
-    if (*found == BatchReader::Found::kInvalid) {
-      stop_ = {index, reader.offset(), "a batch fails its checksum"};
+  for (std::uint64_t offset = kSegmentHeaderBytes;;) {
+    auto part = part_at(index, offset);
+    if (!part) return part.error();
+    for (const Part::Batch& batch : (*part)->batches) {
+      end_ = segment.base + batch.offset;
+      const BatchHeader& header = batch.header;
+      out_.synced_point = std::max(out_.synced_point, header.synced);
+      const bool only_mark = header.records == 1 && batch.bytes[kBatchHeaderBytes + 8] == char{kMarkType};
+      if (!only_mark) out_.data_end = end_ + header.bytes;
+      if (end_ + header.bytes <= from_) continue;
+      if (Status status = visit_batch(batch.bytes, header, end_, from_, visitor_); !status) return status;
     }
-    if (*found != BatchReader::Found::kBatch) break;
-    const BatchHeader& header = reader.header();
-    out_.synced_point = std::max(out_.synced_point, header.synced);
-    const bool only_mark = header.records == 1 && reader.batch()[kBatchHeaderBytes + 8] == char{kMarkType};
-    if (!only_mark) out_.data_end = end_ + header.bytes;
-    if (end_ + header.bytes <= from_) continue;
-    if (Status status = visit_batch(reader.batch(), header, end_, from_, visitor_); !status) return status;
+    spare_ = std::move((*part)->buffer);
+    offset = (*part)->offset;
+    end_ = segment.base + offset;
+    if ((*part)->last == BatchReader::Found::kInvalid) stop_ = {index, offset, "a batch fails its checksum"};
+    if ((*part)->last != BatchReader::Found::kBatch) break;
   }
   ends_.push_back(end_);
   return {};
@@ -266,8 +349,8 @@ Result<Recovered> Recovery::run() {
 }  // namespace
 
 Result<Recovered> recover(platform::Disk& disk, const std::string& directory, Address from,
-                          const RecordVisitor& visitor) {
-  return Recovery(disk, directory, from, visitor).run();
+                          const RecordVisitor& visitor, bool read_ahead) {
+  return Recovery(disk, directory, from, visitor, read_ahead).run();
 }
 
 }  // namespace bide::engine::journal

@@ -26,6 +26,6 @@ struct Recovered {
 };
 
 Result<Recovered> recover(platform::Disk& disk, const std::string& directory, Address from,
-                          const RecordVisitor& visitor);
+                          const RecordVisitor& visitor, bool read_ahead);
 
 }  // namespace bide::engine::journal
