@@ -1,7 +1,6 @@
 #include "engine/finished_ids.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace bide::engine {
 
@@ -17,7 +16,6 @@ constexpr std::uint64_t kMostSettledInABlock = 64 << 10;
 constexpr std::int64_t kFilesInARetention = 16;
 constexpr std::uint64_t kFilesInMemory = 32;
 constexpr std::size_t kMostDamage = 20;
-constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 
 // What cannot be read is tried once more.
 Result<std::size_t> read_bytes(platform::File& file, std::uint64_t offset, std::string& into) {
@@ -48,11 +46,9 @@ Status FinishedIds::open(journal::Address from) {
     if (!number) continue;
     if (Status read = read_file(*number, from); !read) return read;
   }
-  // A file begins with a block that is synced before anything else is written.
-  const bool all_unreadable = is_new_ && unreadable_ && files_.back().bytes > kIdBlockAlignment;
-  if (all_unreadable || (last_read_ && covered_ < from && gaps_.empty())) {
+  if (last_read_ && covered_ < from && gaps_.empty()) {
     const auto [file, offset] = unreadable_.value_or(std::pair(files_.back().number, files_.back().bytes));
-    gaps_.push_back({covered_, last_read_.value_or(kUnknown), file, offset});
+    gaps_.push_back({covered_, *last_read_, file, offset});
   }
   covered_ = from;
   return {};
@@ -106,10 +102,9 @@ Status FinishedIds::read_file(std::uint64_t number, journal::Address from) {
 void FinishedIds::look_for_gap(const IdBlockHeader& header, std::uint64_t file) {
   // What was written again later is not missing.
   std::erase_if(gaps_, [&](const Gap& gap) { return gap.begin >= header.from; });
-  const bool gap_before = last_read_ ? header.from > covered_ : unreadable_.has_value() && header.from > 0;
-  if (gap_before) {
+  if (last_read_ && header.from > covered_) {
     const auto [at_file, offset] = unreadable_.value_or(std::pair(file, std::uint64_t{0}));
-    gaps_.push_back({last_read_ ? covered_ : header.from - 1, last_read_.value_or(kUnknown), at_file, offset});
+    gaps_.push_back({covered_, *last_read_, at_file, offset});
   }
   unreadable_.reset();
 }

@@ -219,20 +219,6 @@ TEST_F(FinishedIdsTest, ADamagedBlockIsNamedAndTheOthersAreKnown) {
   EXPECT_EQ(known(8192, 12'288), 4096u);
 }
 
-TEST_F(FinishedIdsTest, AFileInWhichNothingCanBeReadIsDamage) {
-  add(100);
-  store();
-  const std::string path = "/store/ids/" + id_file_name(1);
-  auto file = disk_.open(path, platform::OpenMode::kReadWrite);
-  ASSERT_TRUE(file);
-  ASSERT_TRUE((*file)->write(0, std::string(1024, 'x')));
-  for (int i = 0; i < 2; ++i) {
-    open(end_);
-    ASSERT_EQ(ids_->damage().size(), 1u);
-    EXPECT_EQ(ids_->damage().front().file, path);
-  }
-}
-
 TEST_F(FinishedIdsTest, AMissingFileIsDamage) {
   add(100);
   store();
