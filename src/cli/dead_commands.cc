@@ -74,6 +74,11 @@ int replay(const Invocation& call) {
                         .stop_at = static_cast<int>(call.number("--stop-at", 20, 0, 100)),
                         .timeout = call.duration("--timeout").value_or(std::chrono::seconds(30))};
   Client client = open_client(call, Missing::kRefuse);
+  // Before anything is done: what becomes of the replayed ones could not be seen.
+  if (const Capabilities can = client.broker().capabilities(); (plan.rate > 0 || plan.canary > 0) && !can.inspect) {
+    fail_usage("--rate and --canary look at what becomes of the jobs, which this broker cannot tell; nothing was "
+               "replayed: " + can.why_not);
+  }
   const std::vector<JobInfo> jobs = chosen(client, call);
   if (call.has(kDryRunFlag.name)) return print_plan(call, jobs);
   return replay_jobs(client, call, jobs, plan);

@@ -156,6 +156,10 @@ int enqueue(const Invocation& call) {
   check_callback(call, job, warnings);
   Client client = open_client(call, Missing::kCreate);
   warn_of_completions(call, client, job, warnings);
+  // Before anything is done: the job would be there, and nobody could wait for it.
+  if (const Capabilities can = client.broker().capabilities(); call.has(kWaitFlag.name) && !can.inspect) {
+    fail_usage("--wait: this broker cannot tell when a job is done; nothing was enqueued: " + can.why_not);
+  }
   const Enqueued enqueued = enqueue_one(client, job);
   if (enqueued.existed) warn_existed(client, job, warnings);
   if (call.has(kWaitFlag.name)) return wait_and_print(client, enqueued.id, timeout, call.json(), &warnings);

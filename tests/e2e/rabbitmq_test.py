@@ -54,6 +54,18 @@ class RabbitmqTest(command.CommandTest):
             time.sleep(0.1)
 
 
+class RefusalTest(RabbitmqTest):
+    def test_what_cannot_be_done_is_refused_before_anything_is_done(self):
+        code, out, err = self.run_bide("enqueue", "mail", "--wait", "--url", self.url)
+        self.assertEqual(code, 64, err)
+        self.assertIn("nothing was enqueued", err)
+        self.assertNotIn(f"{self.prefix}.queue.default", self.queues())
+        for flag in ("--rate", "--canary"):
+            code, out, err = self.run_bide("dead", "replay", "--all", flag, "5", "--url", self.url)
+            self.assertEqual(code, 64, err)
+            self.assertIn("nothing was replayed", err)
+
+
 class PlanTest(RabbitmqTest):
     def test_a_plan_changes_nothing(self):
         code, plan = self.rabbitmq("plan", "--queue", "mail", "--retry", STEPS)

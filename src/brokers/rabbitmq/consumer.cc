@@ -239,16 +239,8 @@ void Consumer::State::lose(const Error& error) {
   connection.reset();
   trouble = error.message;
   next_connect = steady_clock::now() + backoff.next();
-  if (was_connected && settings.notices && !stopping) {
-    std::vector<const Parcel*> not_started;
-    for (const auto& [channel, source] : sources) {
-      for (const Parcel& parcel : source->buffer) not_started.push_back(&parcel);
-    }
-    for (const std::vector<Parcel>* parcels : {&to_check, &checking}) {
-      for (const Parcel& parcel : *parcels) not_started.push_back(&parcel);
-    }
-    spare_what_was_out(not_started);
-  }
+  if (was_connected) spare_what_was_out();
+  doubtful.clear();
   for (auto& [channel, source] : sources) source->open = false;
   for (const auto& subscriber : subscribers) {
     for (const auto& source : subscriber->sources) {
@@ -317,6 +309,7 @@ void Consumer::State::take_event(Event event) {
 Steady Consumer::State::run_timers() {
   expire_leases();
   find_stalled();
+  look_at_doubtful();
   while (!timers.empty() && timers.top().when <= steady_clock::now()) {
     const std::function<void()> run = timers.top().run;
     timers.pop();
@@ -324,6 +317,7 @@ Steady Consumer::State::run_timers() {
   }
   Steady next = timers.empty() ? Steady::max() : timers.top().when;
   if (!deadlines.empty()) next = std::min(next, deadlines.top().when);
+  if (!doubtful.empty()) next = std::min(next, doubtful.front().first);
   if (!recent.empty()) next = std::min(next, recent.front()->stalled_from);
   return next;
 }

@@ -169,9 +169,11 @@ void Consumer::State::write(std::vector<Notice> notices) {
 }
 
 // This process lives, so no job has killed it: what was handed out counts as lost, what was not does not count.
-void Consumer::State::spare_what_was_out(const std::vector<const Parcel*>& not_started) {
+void Consumer::State::spare_what_was_out(const Source* only) {
+  if (!settings.notices || stopping) return;
   std::vector<Notice> notices;
   const auto add_notice = [&](Notice::Kind kind, const Parcel& parcel) {
+    if (only != nullptr && parcel.source.get() != only) return;
     if (notices.size() >= kMostSpared || parcel.message.published == 0) return;
     notices.push_back({.kind = kind,
                        .id = parcel.message.job.id,
@@ -181,7 +183,13 @@ void Consumer::State::spare_what_was_out(const std::vector<const Parcel*>& not_s
                        .published = parcel.message.published});
   };
   for (const auto& [id, entry] : held) add_notice(Notice::Kind::kLost, entry.parcel);
-  for (const Parcel* parcel : not_started) add_notice(Notice::Kind::kSpare, *parcel);
+  for (const auto& [channel, source] : sources) {
+    for (const Parcel& parcel : source->buffer) add_notice(Notice::Kind::kSpare, parcel);
+  }
+  for (const std::vector<Parcel>* parcels : {&to_check, &checking}) {
+    for (const Parcel& parcel : *parcels) add_notice(Notice::Kind::kSpare, parcel);
+  }
+  for (const auto& [when, parcel] : doubtful) add_notice(Notice::Kind::kSpare, parcel);
   write(std::move(notices));
 }
 

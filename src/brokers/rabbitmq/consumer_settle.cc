@@ -399,7 +399,11 @@ void Consumer::State::bury(Parcel parcel, DeadReason reason) {
 // Unchanged but for what is in the message already. Without a due time it keeps the one it has.
 void Consumer::State::put_back(Parcel parcel, Milliseconds wait, std::optional<Time> due) {
   JobMessage copy = parcel.message;
-  for (; parcel.deliveries > 0; --parcel.deliveries) copy.counts.crashed += 1;
+  // The copy is delivered for the first time.
+  const Ends ends = ends_of(parcel);
+  copy.counts.crashed += ends.crashed;
+  copy.counts.lost += ends.lost;
+  parcel.deliveries = 0;
   if (due) copy.due = due;
   Publication publication = to_ready(std::move(copy), wait);
   replace(std::move(parcel), std::move(publication));

@@ -22,6 +22,7 @@ constexpr Milliseconds kIdle{20};
 // What arrives earlier than that by the clock of this machine is only rounding on its way; it waits here.
 constexpr Milliseconds kShortWait{25};
 constexpr Milliseconds kLookAgain{100};
+constexpr Milliseconds kWordTakes{2000};
 // Before a job that has one life left is looked at again, when another such job is running here.
 constexpr Milliseconds kTurn{1000};
 
@@ -243,6 +244,8 @@ void Consumer::State::close_when_empty(const std::shared_ptr<Source>& source) {
 
 // The server has taken back what was out on this channel, and only that.
 void Consumer::State::lose_channel(std::shared_ptr<Source> source) {
+  spare_what_was_out(source.get());
+  std::erase_if(doubtful, [&](const auto& entry) { return entry.second.source == source; });
   source->open = false;
   source->consumers.clear();
   source->buffer.clear();
@@ -331,6 +334,28 @@ void Consumer::State::choose() {
   }
 }
 
+// In their turn before others; they have been chosen once.
+void Consumer::State::look_at_doubtful() {
+  for (; !doubtful.empty() && doubtful.front().first <= steady_clock::now(); doubtful.pop_front()) {
+    Parcel parcel = std::move(doubtful.front().second);
+    if (!valid(parcel)) continue;
+    const std::shared_ptr<Source> source = parcel.source;
+    if (source->owner->ended || wanted_prefetch(*source) == 0) {
+      put_back(std::move(parcel), Milliseconds(0), std::nullopt);
+    } else {
+      source->buffer.push_front(std::move(parcel));
+    }
+  }
+}
+
+Consumer::State::Ends Consumer::State::ends_of(const Parcel& parcel) const {
+  const JobId id = parcel.message.job.id;
+  const std::int64_t published = parcel.message.published;
+  const std::uint32_t ends = parcel.deliveries - std::min(parcel.deliveries, board.spared(id, published));
+  const std::uint32_t lost = std::min(ends, board.lost(id, published));
+  return {ends - lost, lost};
+}
+
 // Everything that was confirmed before this job could start is known now.
 void Consumer::State::judge(Parcel parcel) {
   Subscriber& owner = *parcel.source->owner;
@@ -370,14 +395,19 @@ void Consumer::State::judge(Parcel parcel) {
 
   const Time moment = now();
   // Delivered before without an acknowledgement: each time somebody's process or connection ended.
-  std::uint32_t ends = parcel.deliveries;
-  ends -= std::min(ends, board.spared(id, message.published));
-  const std::uint32_t lost = std::min(ends, board.lost(id, message.published));
+  const Ends ends = ends_of(parcel);
+  if (ends.crashed > 0 && settings.notices && !parcel.waited) {
+    // Perhaps only its connection, and whoever had it is about to say so: the server delivers again at once.
+    owner.out -= 1;
+    parcel.waited = true;
+    doubtful.emplace_back(steady_clock::now() + kWordTakes, std::move(parcel));
+    return;
+  }
   parcel.deliveries = 0;
-  if (ends > 0) {
+  if (ends.crashed + ends.lost > 0) {
     Outcome outcome = Returned{};
-    for (std::uint32_t i = 0; i < ends && !std::holds_alternative<Dead>(outcome); ++i) {
-      const Fault fault = i < lost ? Fault::kLost : Fault::kCrashed;
+    for (std::uint32_t i = 0; i < ends.crashed + ends.lost && !std::holds_alternative<Dead>(outcome); ++i) {
+      const Fault fault = i < ends.lost ? Fault::kLost : Fault::kCrashed;
       const char* const text = fault == Fault::kLost ? "the connection to the server was lost during the attempt"
                                                      : "its worker vanished during the attempt";
       outcome = core::decide_after_fault(message.job.retry, message.counts, fault, text, random.next());

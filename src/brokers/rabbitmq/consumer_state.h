@@ -53,6 +53,7 @@ struct Parcel {
   std::size_t consumer = 0;  // Of the channel's.
   JobMessage message;
   std::uint32_t deliveries = 0;  // Before this one, without an acknowledgement.
+  bool waited = false;           // For a word about how those ended.
 };
 
 // One queue of one subscription: a channel and a consumer on it.
@@ -200,6 +201,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   Steady reading_since = {};
   bool asking = false;  // A get is under way.
   Steady last_asked = {};
+  std::deque<std::pair<Steady, Parcel>> doubtful;                          // Looked at again then.
   std::vector<Parcel> to_check;                                            // Chosen; to be checked by the next get.
   std::vector<Parcel> checking;                                            // Chosen before the get under way.
   std::vector<std::function<void(Result<const NoticeBoard*>)>> questions;  // Answered by the next get ...
@@ -250,6 +252,12 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void take_delivery(Delivery delivery);
   void choose();
   void judge(Parcel parcel);
+  // How often an attempt of this message ended without an outcome: with its process, and with its connection only.
+  struct Ends {
+    std::uint32_t crashed = 0;
+    std::uint32_t lost = 0;
+  };
+  Ends ends_of(const Parcel& parcel) const;
   void grant(Parcel parcel);
   bool valid(const Parcel& parcel) const { return parcel.source->open && parcel.serial == parcel.source->serial; }
 
@@ -297,7 +305,8 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
   void finish_reading();
   void ask_if_needed();
   void news_are_read();
-  void spare_what_was_out(const std::vector<const Parcel*>& not_started);
+  void spare_what_was_out(const Source* only = nullptr);
+  void look_at_doubtful();
 };
 
 }  // namespace bide::brokers::rabbitmq

@@ -15,6 +15,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t kMostWaiting = 65'536;
 constexpr std::size_t kMostBytes = 256 * 1024 * 1024;
 constexpr int kMostClosures = 4;
+constexpr ChannelNumber kMostChannels = 1000;  // The server allows twice as many, unless it is told otherwise.
 // So long a channel that is to be renewed may take to confirm what is under way.
 constexpr Milliseconds kDrain{1000};
 
@@ -25,6 +26,14 @@ constexpr Milliseconds kDrain{1000};
 Result<std::unique_ptr<Publisher>> Publisher::open(const Settings& settings) {
   auto state = std::make_unique<State>(settings);
   Result<std::unique_ptr<Connection>> connection = Connection::open(settings, "publisher");
+  // A server that is being started again: whoever comes then is as patient as those who are there.
+  const steady_clock::time_point deadline = steady_clock::now() + settings.patience;
+  while (!connection && connection.error().code == ErrorCode::kUnavailable) {
+    const Milliseconds pause = state->backoff.next();
+    if (steady_clock::now() + pause >= deadline) break;
+    platform::wait_ready({}, pause);
+    connection = Connection::open(settings, "publisher", state->next_host++);
+  }
   if (!connection) return connection.error();
   state->connection = std::move(*connection);
   if (Status status = state->set_up(); !status) return status.error();
@@ -112,6 +121,7 @@ bool Publisher::State::step() {
   const steady_clock::time_point now = steady_clock::now();
   if (connection == nullptr && now >= next_connect) connect();
   for (Lane* lane : {&jobs, &notices}) {
+    take_up_later(*lane);
     if (connection != nullptr) send_what_can_be_sent(*lane);
   }
   if (connection != nullptr) take_events();
@@ -149,7 +159,7 @@ std::optional<Milliseconds> Publisher::State::longest_wait() const {
   if (connection == nullptr) longest = std::min(longest, until(next_connect));
   if (stop_at) longest = std::min(longest, until(*stop_at));
   for (const Lane* lane : {&jobs, &notices}) {
-    if (lane->next_send != steady_clock::time_point()) longest = std::min(longest, until(lane->next_send));
+    if (!lane->later.empty()) longest = std::min(longest, until(lane->later.front().first));
     if (lane->renew) longest = std::min(longest, Milliseconds(20));
     if (!lane->waiting.empty()) longest = std::min(longest, Milliseconds(100));
     if (lane->open > 0) {
@@ -194,7 +204,10 @@ void Publisher::State::connect() {
 
 Status Publisher::State::open_lane(Lane& lane) {
   lane.last_tag = 0;
-  lane.next_send = {};
+  do {
+    last_channel = last_channel >= kMostChannels ? kDeclaring + 1 : static_cast<ChannelNumber>(last_channel + 1);
+  } while (lane_of(last_channel) != nullptr);
+  lane.channel = last_channel;
   if (Status status = connection->open_channel(lane.channel); !status) return status;
   return connection->confirm_select(lane.channel);
 }

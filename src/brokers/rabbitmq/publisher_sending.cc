@@ -17,6 +17,8 @@ using std::chrono::steady_clock;
 constexpr int kBurst = 64;
 constexpr Milliseconds kNotNow{100};
 constexpr Milliseconds kRenewalPause{500};
+constexpr Milliseconds kFull{2000};
+constexpr Milliseconds kFullFor{10'000};
 constexpr Milliseconds kLookForLate{100};
 
 // A delay of which a little went by while its job waited here is kept as it was given: another delay would need queues
@@ -33,7 +35,6 @@ bool Publisher::State::may_send(const Lane& lane) const {
   if (lane.renew || lane.waiting.empty() || lane.open >= settings.window) return false;
   if (lane.waiting.front().closures > 0 && lane.open > 0) return false;  // A suspect goes alone.
   if (lane.open == 1 && lane.in_flight.rbegin()->second.closures > 0) return false;
-  if (steady_clock::now() < lane.next_send) return false;
   std::lock_guard lock(mutex);
   return !blocked;
 }
@@ -89,18 +90,14 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
       complete(entry, status);
       return true;
     }
-    lane.waiting.push_front(std::move(entry));
-    if (!alive) {
-      lose(status.error());
-    } else {
-      lane.next_send = steady_clock::now() + kNotNow;
-      set_trouble(status.error().message, false);
+    entry.refusal = status.error();
+    if (alive) {
+      send_later(lane, std::move(entry));
+      return true;
     }
+    lane.waiting.push_front(std::move(entry));
+    lose(status.error());
     return false;
-  }
-  if (lane.next_send != steady_clock::time_point()) {
-    lane.next_send = {};
-    set_trouble("", false);
   }
   FieldTable& headers = entry.publication.message.headers;
   const bool with_path = !route.cc.empty();
@@ -164,16 +161,37 @@ void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
     return complete(entry,
                     Error{ErrorCode::kUnavailable, "no queue took the message, the server said: " + entry.return_text});
   }
-  if (accepted) return complete(entry, Status());
-  // Full, or only between two leaders: tried once more, on a channel that does not remember.
-  const steady_clock::time_point now = steady_clock::now();
-  if (!entry.refused_once && (lane.renew || now - lane.renewed > kRenewalPause)) {
-    if (!std::exchange(lane.renew, true)) lane.renew_since = now;
-    entry.refused_once = true;
-    lane.waiting.push_front(std::move(entry));
-    return;
+  if (accepted) {
+    if (!full_until.empty()) full_until.erase(entry.publication.to.name + ' ' + entry.publication.to.key);
+    return complete(entry, Status());
   }
-  complete(entry, Error{ErrorCode::kOverloaded, "the server refused the message: the queue is full or not available"});
+  // Full, or only new or between two leaders: tried again, on a channel that does not remember. What refuses for long is
+  // taken to be full, and nobody waits for that a second time.
+  const steady_clock::time_point now = steady_clock::now();
+  const std::string name = entry.publication.to.name + ' ' + entry.publication.to.key;
+  if (entry.refused_since == steady_clock::time_point()) entry.refused_since = now;
+  entry.refusal = {ErrorCode::kOverloaded, "the server refused the message: the queue is full or not available"};
+  const bool known_full = full_until.contains(name) && now < full_until[name];
+  if (known_full || now - entry.refused_since > kFull) {
+    if (!known_full) full_until[name] = now + kFullFor;
+    return complete(entry, *entry.refusal);
+  }
+  if (!lane.renew && now - lane.renewed > kRenewalPause) {
+    lane.renew = true;
+    lane.renew_since = now;
+  }
+  send_later(lane, std::move(entry));
+}
+
+void Publisher::State::send_later(Lane& lane, Letter entry) {
+  lane.later.emplace_back(steady_clock::now() + kNotNow, std::move(entry));
+}
+
+void Publisher::State::take_up_later(Lane& lane) {
+  const bool all = connection == nullptr;  // Then they wait with the others.
+  for (; !lane.later.empty() && (all || lane.later.front().first <= steady_clock::now()); lane.later.pop_front()) {
+    lane.waiting.push_back(std::move(lane.later.front().second));
+  }
 }
 
 void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
@@ -226,6 +244,10 @@ void Publisher::State::give_up_late(Lane& lane, steady_clock::time_point now) {
       return true;
     });
     for (Letter& entry : late) {
+      if (entry.refusal && !is_blocked && connection != nullptr) {
+        complete(entry, *entry.refusal);
+        continue;
+      }
       const bool certainly_not_written = is_blocked && !entry.sent;
       complete(entry, Error{certainly_not_written ? ErrorCode::kOverloaded : ErrorCode::kUnavailable, reason});
     }
@@ -244,6 +266,7 @@ void Publisher::State::give_up_late(Lane& lane, steady_clock::time_point now) {
 
 void Publisher::State::give_up_all(Lane& lane) {
   for (Letter& entry : take_back(lane)) lane.waiting.push_back(std::move(entry));
+  for (auto& [when, entry] : std::exchange(lane.later, {})) lane.waiting.push_back(std::move(entry));
   for (Letter& entry : lane.waiting) complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
   lane.waiting.clear();
 }

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "brokers/rabbitmq/backoff.h"
@@ -35,17 +36,18 @@ struct Letter {
   bool uncertain = false;  // Sent, and the answer was lost: it may have been written.
   bool returned = false;
   bool made_again = false;    // What it needs, after it was returned.
-  bool refused_once = false;  // By basic.nack.
+  std::chrono::steady_clock::time_point refused_since = {};  // By basic.nack.
+  std::optional<Error> refusal = {};  // The newest one that was for now only.
   bool completed = false;     // The caller has been told.
   std::string return_text = {};
 };
 
 // What goes out on one channel, and waits for nothing but that channel's confirms.
 struct Lane {
-  explicit Lane(ChannelNumber number) : channel(number) {}
-
-  const ChannelNumber channel;
+  ChannelNumber channel = 0;   // Another one each time it is opened: late confirms of the one before are not its own.
   std::deque<Letter> waiting;  // Not sent, or to be sent again.
+  // Refused for now, to be sent again then; the others do not wait for them.
+  std::deque<std::pair<std::chrono::steady_clock::time_point, Letter>> later;
   // Sent, by their tags. One that is never confirmed must not hold up the others, so they leave in any order.
   std::map<std::uint64_t, Letter> in_flight;
   std::uint64_t last_tag = 0;
@@ -53,11 +55,9 @@ struct Lane {
   bool renew = false;    // The channel, as soon as nothing is open.
   std::chrono::steady_clock::time_point renew_since = {};
   std::chrono::steady_clock::time_point renewed = {};
-  std::chrono::steady_clock::time_point next_send = {};  // After a declaration that was refused for now.
-
   std::chrono::steady_clock::time_point next_look = {};  // For those that have waited too long.
 
-  bool empty() const { return waiting.empty() && open == 0; }
+  bool empty() const { return waiting.empty() && later.empty() && open == 0; }
 };
 
 struct Publisher::State {
@@ -80,8 +80,10 @@ struct Publisher::State {
   std::chrono::steady_clock::time_point next_connect = {};
   // Notices have a channel and a window of their own: the stream may have no leader for a long time after the death of
   // a node, and jobs must not wait for it.
-  Lane jobs{2};
-  Lane notices{3};
+  Lane jobs;
+  Lane notices;
+  ChannelNumber last_channel = kDeclaring;
+  std::map<std::string, std::chrono::steady_clock::time_point> full_until;  // Queues that refuse, by destination.
   std::optional<std::chrono::steady_clock::time_point> stop_at;  // Then whatever is under way is given up.
 
   mutable std::mutex mutex;  // Guards everything below.
@@ -111,6 +113,8 @@ struct Publisher::State {
   void send_what_can_be_sent(Lane& lane);
   Status prepare(Letter& entry, Route& route);
   bool send(Lane& lane, Letter entry);
+  void send_later(Lane& lane, Letter entry);
+  void take_up_later(Lane& lane);
   void take_events();
   void take_confirm(Lane& lane, const Confirm& confirm);
   void take_return(Lane& lane, ReturnedMessage returned);

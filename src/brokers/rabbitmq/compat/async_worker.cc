@@ -129,6 +129,12 @@ Topology AsyncWorker::one_queue(const std::string& name, FieldTable arguments) c
   return {{{exchange(), "direct", {}}}, {{name, std::move(arguments)}}, {{exchange(), name, name, false}}};
 }
 
+Topology AsyncWorker::delay_queue(std::int64_t ttl) const {
+  return one_queue(
+      options_.name + "_delay_queue_" + std::to_string(ttl) + "_ms",
+      {{"x-message-ttl", ttl}, {"x-dead-letter-exchange", exchange()}, {"x-dead-letter-routing-key", instant_queue()}});
+}
+
 Topology AsyncWorker::topology(const std::string&) const {
   Topology topology = one_queue(instant_queue(), {});
   topology.add(one_queue(dead_letter_queue(), {}));
@@ -187,6 +193,10 @@ Result<Send> AsyncWorker::enqueue(const Job& job, Time now) const {
   }
 
   Send send{.exchange = exchange(), .key = instant_queue()};
+  // The whole schedule: async-worker declares the queues of its own schedule only, and drops a job whose next one is
+  // not there.
+  std::int64_t ttl = retry_timeout;
+  for (std::int64_t i = 0; i < retry_max && ttl > 0 && ttl <= kLongestTtl; ++i, ttl *= 2) send.needs.add(delay_queue(ttl));
   send.message = message_of(async_worker_body(job_name_of(job.kind), *args, retry_max, retry_timeout));
   send.message.message_id = job.id.to_string();
   for (const auto& [name, value] : job.headers) send.message.headers.emplace_back(name, value);
@@ -213,10 +223,8 @@ Result<Departure> AsyncWorker::retry(const ForeignJob& job, const RetryAt& outco
     send.delay = std::min(Milliseconds(ttl), std::chrono::duration_cast<Milliseconds>(Limits::kDelay));
     return Departure{.send = std::move(send)};
   }
-  send.key = options_.name + "_delay_queue_" + std::to_string(ttl) + "_ms";
-  send.needs = one_queue(
-      send.key,
-      {{"x-message-ttl", ttl}, {"x-dead-letter-exchange", exchange()}, {"x-dead-letter-routing-key", instant_queue()}});
+  send.needs = delay_queue(ttl);
+  send.key = send.needs.queues.front().name;
   return Departure{.send = std::move(send)};
 }
 

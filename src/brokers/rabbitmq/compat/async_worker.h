@@ -57,6 +57,7 @@ class AsyncWorker : public Dialect {
   std::string dead_letter_queue() const { return options_.name + "_dead_letter_queue"; }
   // One queue of the namespace and its binding.
   Topology one_queue(const std::string& name, FieldTable arguments) const;
+  Topology delay_queue(std::int64_t ttl) const;
 
   const AsyncWorkerOptions options_;
 };

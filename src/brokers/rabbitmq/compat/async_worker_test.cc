@@ -51,6 +51,19 @@ TEST(AsyncWorker, JobIsPublishedByteForByte) {
   EXPECT_TRUE(send->message.persistent);
 }
 
+TEST(AsyncWorker, EnqueueNeedsEveryDelayQueueOfItsSchedule) {
+  Job job;
+  job.kind = "job-1";
+  job.retry = RetryPolicy::exponential(500ms, 2.0, 1h, 4);
+  const Send send = dialect().enqueue(job, Time()).value();
+  std::vector<std::string> names;
+  for (const QueueSpec& queue : send.needs.queues) names.push_back(queue.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"my_app_delay_queue_500_ms", "my_app_delay_queue_1000_ms",
+                                             "my_app_delay_queue_2000_ms"}));
+  job.retry = RetryPolicy::none();
+  EXPECT_TRUE(dialect().enqueue(job, Time())->needs.queues.empty());
+}
+
 TEST(AsyncWorker, NamespacesOfNamesBecomeColonsAndBack) {
   Job job;
   job.kind = "my.app:send";

@@ -4,11 +4,16 @@
 #include <charconv>
 #include <utility>
 
+#include "brokers/rabbitmq/amqp_fields.h"
+
 namespace bide::brokers::rabbitmq::compat {
 
 namespace {
 
 constexpr int kMostDifferences = 16;
+// Of a frame of 128 KiB, which properties must fit into.
+constexpr std::size_t kMostProperties = 120 * 1024;
+constexpr std::size_t kMostNames = 1024;
 
 Settings without_notices(Settings settings) {
   settings.notices = false;
@@ -148,8 +153,25 @@ Result<Publication> ForeignTopology::prepare(Connection& connection, Send send) 
   publication.to = {
       .kind = Destination::Kind::kExchange, .name = std::move(route.exchange), .key = std::move(route.key)};
   publication.message = std::move(send.message);
+  fit_headers(publication.message);
   publication.message.headers.emplace_back("CC", std::move(route.cc));
   return publication;
+}
+
+void fit_headers(AmqpMessage& message) {
+  std::string dropped;
+  while (properties_size(message) > kMostProperties && !message.headers.empty()) {
+    const auto size = [](const std::pair<std::string, Field>& header) {
+      AmqpMessage alone;
+      alone.headers = {header};
+      return properties_size(alone);
+    };
+    const auto largest = std::max_element(message.headers.begin(), message.headers.end(),
+                                          [&](const auto& a, const auto& b) { return size(a) < size(b); });
+    dropped += (dropped.empty() ? "" : " ") + largest->first;
+    message.headers.erase(largest);
+  }
+  if (!dropped.empty()) message.headers.emplace_back("bide-dropped-headers", dropped.substr(0, kMostNames));
 }
 
 std::optional<Publication> without_preparation(Send& send) {
@@ -158,6 +180,7 @@ std::optional<Publication> without_preparation(Send& send) {
   Publication publication;
   publication.to = {.kind = Destination::Kind::kExchange, .name = std::move(send.exchange), .key = std::move(send.key)};
   publication.message = std::move(send.message);
+  fit_headers(publication.message);
   return publication;
 }
 

@@ -57,6 +57,11 @@ class ForeignTopology {
   std::set<std::string> bindings_;
 };
 
+// Headers are never split into frames, and those of a message that was delivered may be longer than what can be
+// published. The longest are left out then, and named in bide-dropped-headers: a copy without them is better than a
+// message that blocks its queue.
+void fit_headers(AmqpMessage& message);
+
 // When nothing has to be declared for it.
 std::optional<Publication> without_preparation(Send& send);
 

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "core/number_text.h"
 #include "core/time_text.h"
@@ -48,18 +50,19 @@ struct Printer {
   }
 };
 
-// Walks through a JSON text. On the way it notes where the value of one member of the outermost object is, or of the
-// first object of the outermost array.
+// Walks through a JSON text. On the way it notes where the members of the outermost object are, or of the first object
+// of the outermost array.
 class Checker {
  public:
-  explicit Checker(std::string_view text, std::string_view wanted = {}) : text_(text), wanted_(wanted) {}
+  explicit Checker(std::string_view text) : text_(text) {}
 
   bool document() {
     if (!value(0)) return false;
     space();
     return at_ == text_.size();
   }
-  std::string_view found() const { return found_; }
+  // Of the first object: names and values as they are written.
+  const std::vector<std::pair<std::string_view, std::string_view>>& found() const { return found_; }
 
  private:
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -107,7 +110,7 @@ class Checker {
     ++at_;
     space();
     if (peek() == close) return ++at_, true;
-    const bool looked_at = named && !wanted_.empty() && !seen_object_;
+    const bool looked_at = named && !seen_object_;
     if (looked_at) seen_object_ = true;
     while (true) {
       std::string_view name;
@@ -122,7 +125,7 @@ class Checker {
       }
       const std::size_t start = at_;
       if (!value(depth + 1)) return false;
-      if (looked_at && name == wanted_) found_ = text_.substr(start, at_ - start);
+      if (looked_at) found_.emplace_back(name, text_.substr(start, at_ - start));
       space();
       if (peek() == close) return ++at_, true;
       if (!take(",")) return false;
@@ -144,8 +147,7 @@ class Checker {
   }
 
   std::string_view text_;
-  std::string_view wanted_;
-  std::string_view found_;
+  std::vector<std::pair<std::string_view, std::string_view>> found_;
   bool seen_object_ = false;
   std::size_t at_ = 0;
 };
@@ -266,10 +268,31 @@ std::string properties_json(const AmqpMessage& message) {
 bool is_json(std::string_view text) { return Checker(text).document(); }
 
 std::optional<std::string> json_member(std::string_view text, std::string_view name) {
-  Checker checker(text, name);
-  if (!checker.document() || checker.found().empty()) return std::nullopt;
-  if (checker.found().front() == '"') return plain_text(checker.found());
-  return std::string(checker.found());
+  Checker checker(text);
+  if (!checker.document()) return std::nullopt;
+  std::optional<std::string> found;
+  for (const auto& [member, value] : checker.found()) {
+    if (member == name) found = value.front() == '"' ? plain_text(value) : std::string(value);
+  }
+  return found;
+}
+
+FieldTable json_scalars(std::string_view text) {
+  Checker checker(text);
+  FieldTable fields;
+  if (!checker.document()) return fields;
+  for (const auto& [name, value] : checker.found()) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (value.front() == '"') {
+      fields.emplace_back(name, plain_text(value));
+    } else if (value == "true" || value == "false") {
+      fields.emplace_back(name, value == "true");
+    } else if (error == std::errc() && end == value.data() + value.size()) {
+      fields.emplace_back(name, number);
+    }
+  }
+  return fields;
 }
 
 namespace {

@@ -23,6 +23,9 @@ bool is_json(std::string_view text);
 // Nothing when it is not there or `text` is not JSON.
 std::optional<std::string> json_member(std::string_view text, std::string_view name);
 
+// Those members of the same object that are texts, whole numbers, true or false.
+FieldTable json_scalars(std::string_view text);
+
 std::string base64(std::string_view bytes);
 // Line breaks do not matter. Nothing when it is not base64.
 std::optional<std::string> from_base64(std::string_view text);

@@ -42,6 +42,26 @@ FieldTable own_headers(const AmqpMessage& message) {
   return headers;
 }
 
+// What the message was before it failed, as the error record describes it. Ruby publishes the record with properties of
+// its own.
+void restore(AmqpMessage& message, const std::string& properties) {
+  const FieldTable known = json_scalars(properties);
+  const auto set = [&](std::string& property, std::string_view name) {
+    const Field* field = find_field(known, name);
+    if (field != nullptr && field->text() != nullptr && field->text()->size() < 256) property = *field->text();
+  };
+  set(message.content_type, "content_type");
+  set(message.content_encoding, "content_encoding");
+  set(message.message_id, "message_id");
+  set(message.correlation_id, "correlation_id");
+  set(message.reply_to, "reply_to");
+  set(message.type, "type");
+  set(message.app_id, "app_id");
+  for (auto& [name, field] : json_scalars(json_member(properties, "headers").value_or(""))) {
+    if (name.size() < 256 && find_field(message.headers, name) == nullptr) message.headers.emplace_back(name, field);
+  }
+}
+
 std::string fault_name(const Dead& dead) {
   if (dead.reason == DeadReason::kRejected) return "Rejected";
   switch (dead.fault) {
@@ -310,12 +330,14 @@ Result<Send> Sneakers::replay(AmqpMessage message, const std::string& key, const
   // To its queue and no other that may be bound to the same key.
   send.key = queue;
   send.delay = options.delay;
-  if (find_field(message.headers, kRetryInfo) == nullptr) {
-    if (const std::optional<std::string> payload = json_member(message.body, "payload")) {
-      const std::optional<std::string> body = from_base64(*payload);
-      if (!body) return Error{ErrorCode::kDamaged, "the payload of the error record is not base64"};
-      message.body = *body;
-    }
+  const Field* const info = find_field(message.headers, kRetryInfo);
+  if (info != nullptr && info->text() != nullptr) {
+    restore(message, json_member(std::string(*info->text()), "properties").value_or(""));
+  } else if (const std::optional<std::string> payload = json_member(message.body, "payload"); payload && !info) {
+    const std::optional<std::string> body = from_base64(*payload);
+    if (!body) return Error{ErrorCode::kDamaged, "the payload of the error record is not base64"};
+    restore(message, from_base64(json_member(message.body, "properties").value_or("")).value_or(""));
+    message.body = *body;
   }
   message.headers = own_headers(message);
   message.headers.emplace_back(kRoutingKey, key);

@@ -160,6 +160,32 @@ TEST(Sneakers, DeadJobIsShownAndReplayedToItsQueue) {
   EXPECT_FALSE(dialect.replay(send.message, "mail", "mail", {.keep_attempts = true}));
 }
 
+TEST(Sneakers, WhatRubyPutIntoTheErrorQueueIsReplayedAsItWas) {
+  // As Kicks publishes it: the body as it was, everything else in the record.
+  AmqpMessage message;
+  message.content_type = "application/octet-stream";
+  message.body = "{}";
+  message.headers = {{"retry_info",
+                      R"([{"error":"e","num_attempts":6,"properties":{"content_type":"application/json","headers":)"
+                      R"({"trace":"t","tries":3,"x-death":[{"count":5}]},"delivery_mode":2,"message_id":"m-1"}}])"}};
+  const AmqpMessage replayed = sneakers().replay(message, "mail", "mail", {})->message;
+  EXPECT_EQ(replayed.content_type, "application/json");
+  EXPECT_EQ(replayed.message_id, "m-1");
+  EXPECT_EQ(replayed.body, "{}");
+  ASSERT_NE(find_field(replayed.headers, "trace"), nullptr);
+  EXPECT_EQ(*find_field(replayed.headers, "trace"), Field("t"));
+  EXPECT_EQ(*find_field(replayed.headers, "tries"), Field(3));
+  EXPECT_EQ(find_field(replayed.headers, "x-death"), nullptr);
+
+  AmqpMessage old;
+  old.body = R"({"error":"e","payload":")" + base64("body") + R"(","properties":")" +
+             base64(R"({"content_type":"text/plain","message_id":"m-2"})") + R"("})";
+  const AmqpMessage replayed_old = sneakers().replay(old, "mail", "mail", {})->message;
+  EXPECT_EQ(replayed_old.content_type, "text/plain");
+  EXPECT_EQ(replayed_old.message_id, "m-2");
+  EXPECT_EQ(replayed_old.body, "body");
+}
+
 TEST(Sneakers, JobIsPublishedAsSneakersWould) {
   const Sneakers dialect = sneakers();
   Job job;
