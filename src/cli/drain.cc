@@ -51,6 +51,7 @@ bool Drain::has_work() const {
 }
 
 void Drain::tell_what_is_left(WorkLog& log) const {
+  if (!client_.broker().capabilities().inspect) return;  // Nobody can tell which ones.
   for (const QueueInfo& queue : queues_of(client_, plan_)) {
     if (queue.paused && queue.scheduled + queue.ready > 0) {
       log.left(queue.name, "that wait, because the queue is paused", queue.scheduled + queue.ready, false);

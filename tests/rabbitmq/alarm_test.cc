@@ -77,6 +77,35 @@ class RabbitmqAlarm : public RabbitmqTest<1> {
 
 TEST_F(RabbitmqAlarm, JobsThatPublishNothingAreSettledWhileTheServerTakesNoMessages) { run_through_an_alarm(""); }
 
+TEST_F(RabbitmqAlarm, AnOutcomeThatIsNotConfirmedIsAnsweredWhenTheBrokerIsClosed) {
+  auto opened = brokers::open_broker(url() + "&patience=1s");
+  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_TRUE(enqueue(*opened->broker, {job("works", "")}).front());
+  std::mutex mutex;
+  std::vector<Lease> leases;
+  auto subscription = opened->broker->subscribe({.queues = {{"jobs", 1}}}, [&](std::vector<Lease> arrived) {
+    const std::lock_guard lock(mutex);
+    for (Lease& lease : arrived) leases.push_back(std::move(lease));
+  });
+  ASSERT_TRUE(subscription);
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return leases.size() == 1;
+  }));
+  server().set_memory_alarm(true);
+  // The server takes what is published first, and then nothing more.
+  opened->broker->enqueue({job("works", "first")}, [](const auto&) {});
+  ASSERT_TRUE(eventually([&] { return opened->broker->pressure().level == Pressure::Level::kBlocked; }));
+  std::vector<Status> answers;
+  opened->broker->settle({{.lease = {leases[0].job.id, leases[0].token}, .outcome = RetryAt{.error = "again"}}},
+                         [&](Result<std::vector<Status>> statuses) { answers = std::move(statuses).value(); });
+  subscription->reset();
+  *opened = {};
+  ASSERT_EQ(answers.size(), 1u);
+  ASSERT_FALSE(answers[0]);
+  EXPECT_EQ(answers[0].error().code, ErrorCode::kUnconfirmed);
+}
+
 TEST_F(RabbitmqAlarm, EnqueueIsRefusedAtOnceWhileTheConnectionIsKnownToBeBlocked) {
   // So long that the test ends in time only when nobody waits for it.
   auto opened = brokers::open_broker(url() + "&patience=1h");

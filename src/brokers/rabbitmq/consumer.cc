@@ -394,6 +394,11 @@ void Consumer::State::shut_down() {
   await_acks();
   connection.reset();
   // Whoever still waits is told.
+  for (auto& [id, entry] : held) {
+    for (const auto& answer : std::exchange(entry.waiting, {})) {
+      answer(Error{ErrorCode::kUnconfirmed, "the broker was closed before the server had confirmed"});
+    }
+  }
   for (const Letterbox::Letter& letter : letters.close()) letter();
   for (auto* list : {&questions, &asked}) {
     for (const auto& question : std::exchange(*list, {})) {

@@ -53,7 +53,7 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
   if (entry.token != settlement.lease.token) return answer(lease_lost(id));
   if (entry.state == Held::State::kSettling) {
     if (entry.outcome != settlement.outcome.index()) return answer(lease_lost(id));
-    return entry.also_waiting.push_back(std::move(answer));
+    return entry.waiting.push_back(std::move(answer));
   }
   entry.outcome = settlement.outcome.index();
 
@@ -109,8 +109,10 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
   }
   entry.state = Held::State::kSettling;
   entry.replacement = begin_replacement(entry.parcel, entry.owner);
-  publish_all(std::move(publications), [this, id, token = entry.token, over, answer = std::move(answer)](
-                                           Status status) { finish(id, token, over, std::move(status), answer); });
+  entry.waiting.push_back(std::move(answer));
+  publish_all(std::move(publications), [this, id, token = entry.token, over](Status status) {
+    finish(id, token, over, std::move(status));
+  });
 }
 
 // `done` runs on the consumer's thread, once, with the first thing that went wrong. When others of them were written,
@@ -138,14 +140,12 @@ void Consumer::State::publish_all(std::vector<Publication> publications, std::fu
 }
 
 // `over`: copies up to this one, when all went well.
-void Consumer::State::finish(JobId id, std::uint64_t token, std::int64_t over, Status status,
-                             const std::function<void(Status)>& answer) {
+void Consumer::State::finish(JobId id, std::uint64_t token, std::int64_t over, Status status) {
   const auto found = held.find(id);
-  if (found == held.end() || found->second.token != token) return answer(lease_lost(id));
+  platform::require(found != held.end() && found->second.token == token, "a lease that is being settled stays");
   Held& entry = found->second;
   end_replacement(*std::exchange(entry.replacement, nullptr));
-  std::vector<std::function<void(Status)>> all = std::exchange(entry.also_waiting, {});
-  all.push_back(answer);
+  std::vector<std::function<void(Status)>> all = std::exchange(entry.waiting, {});
   if (!status && valid(entry.parcel)) {
     // Nothing has changed: whoever has the lease may try again, or let it go.
     entry.state = Held::State::kOut;

@@ -124,7 +124,7 @@ struct Held {
   std::shared_ptr<Replacement> replacement;
   bool last_chance = false;
   std::vector<std::pair<JobId, std::int64_t>> effects;  // Ids and stamps: the same when it is settled again.
-  std::vector<std::function<void(Status)>> also_waiting;
+  std::vector<std::function<void(Status)>> waiting;  // For the end of settling.
   std::vector<Parcel> twins;  // The same job, delivered a second time.
 };
 
@@ -263,8 +263,7 @@ struct Consumer::State : std::enable_shared_from_this<Consumer::State> {
 
   // consumer_settle.cc
   void settle(Settlement settlement, std::function<void(Status)> answer);
-  void finish(JobId id, std::uint64_t token, std::int64_t over, Status status,
-              const std::function<void(Status)>& answer);
+  void finish(JobId id, std::uint64_t token, std::int64_t over, Status status);
   void answer_settled();
   void publish_all(std::vector<Publication> publications, std::function<void(Status)> done);
   Extended extend(const LeaseRef& lease);

@@ -172,7 +172,7 @@ void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
   if (entry.refused_since == steady_clock::time_point()) entry.refused_since = now;
   entry.refusal = {ErrorCode::kOverloaded, "the server refused the message: the queue is full or not available"};
   const bool known_full = full_until.contains(name) && now < full_until[name];
-  if (known_full || now - entry.refused_since > kFull) {
+  if (known_full || now - entry.refused_since > std::min<Milliseconds>(kFull, settings.patience / 2)) {
     if (!known_full) full_until[name] = now + kFullFor;
     return complete(entry, *entry.refusal);
   }
