@@ -51,6 +51,7 @@ Status FinishedIds::open(journal::Address from) {
     gaps_.push_back({covered_, *last_read_, file, offset});
   }
   covered_ = from;
+  snapshot_ = from;
   return {};
 }
 
@@ -85,6 +86,7 @@ Status FinishedIds::read_file(std::uint64_t number, journal::Address from) {
     }
     is_new_ = false;
     const std::int64_t newest = header->newest_ms - header->stepped_ms;
+    file.from = std::min(file.from, header->from);
     file.oldest = std::min(file.oldest, newest);
     file.newest = std::max(file.newest, newest);
     // One from behind the snapshot is perhaps not synced, and the journal has what is in it.
@@ -243,12 +245,17 @@ bool FinishedIds::was_settled(std::uint64_t token) const {
 void FinishedIds::forget_old(std::int64_t now_ms) {
   latest_ = now_ms - stepped_ms_;
   const std::int64_t before = latest_ - retention_ms_;
-  while (!files_.empty() && files_.front().newest < before) drop_oldest_file();
-  while (!files_.empty() && (ids_ > most_ids_ || open_block() - first_block_ >= IdTable::kMostBlocks - 1)) {
-    ids_forgotten_early_ += files_.front().ids;
-    short_until_ = files_.front().newest + retention_ms_;
-    drop_oldest_file();
+  for (File& file : files_) {
+    if (file.is_forgotten) continue;
+    const bool early = file.newest >= before;
+    if (early && ids_ <= most_ids_ && open_block() - first_block_ < IdTable::kMostBlocks - 1) break;
+    if (early) {
+      ids_forgotten_early_ += file.ids;
+      short_until_ = file.newest + retention_ms_;
+    }
+    forget(file);
   }
+  while (!files_.empty() && files_.front().is_forgotten && has_later_anchor()) remove_oldest_file();
   while (tokens_.bytes() > most_token_bytes_) {
     tokens_forgotten_early_ += tokens_.drop_oldest();
   }
@@ -271,21 +278,28 @@ void FinishedIds::forget_old(std::int64_t now_ms) {
   if (open_.settled != 0 && open_.newest < before) forget(open_);
 }
 
-void FinishedIds::drop_oldest_file() {
-  const File& file = files_.front();
-  if (file_ != nullptr && files_.size() == 1) {
-    file_.reset();
-    unsynced_bytes_ = 0;
-  }
-  if (looked_into_number_ == file.number) looked_into_.reset();
-  superfluous_.push_back(path_of(file.number));
+void FinishedIds::forget(File& file) {
+  file.is_forgotten = true;
   ids_ -= file.ids;
+  file.ids = 0;
   while (first_block_ < file.end_block) {
     blocks_.pop_front();
     ++first_block_;
   }
   table_.set_first(first_block_);
   tokens_.drop_before(first_block_);
+}
+
+// The next opening learns from a block before the snapshot how the clock was stepped until then. Without one it could not
+// compare the times in older files, which may come back after a loss of power.
+bool FinishedIds::has_later_anchor() const {
+  return std::any_of(files_.begin() + 1, files_.end(), [this](const File& file) { return file.from < snapshot_; });
+}
+
+void FinishedIds::remove_oldest_file() {
+  const File& file = files_.front();
+  if (looked_into_number_ == file.number) looked_into_.reset();
+  superfluous_.push_back(path_of(file.number));
   files_.pop_front();
 }
 
@@ -327,13 +341,14 @@ Status FinishedIds::begin_file(const Unwritten& block) {
   files_.push_back({.number = number,
                     .end_block = next_block(),
                     .bytes = bytes.size(),
+                    .from = covered_,
                     .oldest = block.oldest,
                     .newest = block.newest});
   return {};
 }
 
 Status FinishedIds::write_block(const Unwritten& block) {
-  const bool full = file_ == nullptr || files_.back().ids >= most_ids_ / kFilesInMemory ||
+  const bool full = file_ == nullptr || files_.back().is_forgotten || files_.back().ids >= most_ids_ / kFilesInMemory ||
                     block.newest - files_.back().oldest >= retention_ms_ / kFilesInARetention;
   if (full) {
     if (Status begun = begin_file(block); !begun) return begun;

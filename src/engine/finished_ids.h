@@ -65,6 +65,8 @@ class FinishedIds {
 
   // The wall clock was stepped: ages do not change by that.
   void step_clock(std::int64_t by_ms) { stepped_ms_ += by_ms; }
+  // The journal will be replayed from here at the next opening.
+  void set_snapshot(journal::Address at) { snapshot_ = at; }
   // Drops what is too old, or too much.
   void forget_old(std::int64_t now_ms);
   std::vector<std::string> take_superfluous() { return std::exchange(superfluous_, {}); }
@@ -104,8 +106,10 @@ class FinishedIds {
     std::uint64_t end_block = 0;  // After its last.
     std::uint64_t bytes = 0;
     std::uint64_t ids = 0;
+    journal::Address from = std::numeric_limits<journal::Address>::max();  // Of its first block.
     std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
     std::int64_t newest = std::numeric_limits<std::int64_t>::min();
+    bool is_forgotten = false;  // Nothing of it is known any more. It is removed when a later one has a block before the snapshot.
   };
 
   // Between two blocks that were read: what the journal said there is in neither.
@@ -128,7 +132,9 @@ class FinishedIds {
   // As the block in cached_block_.
   Status look_into(std::uint64_t block, const JobId& wanted);
   Result<bool> is_in_block(std::uint64_t block, const JobId& id);
-  void drop_oldest_file();
+  void forget(File& file);
+  bool has_later_anchor() const;
+  void remove_oldest_file();
   void report_gap(const Gap& gap);
 
   platform::Disk& disk_;
@@ -153,6 +159,7 @@ class FinishedIds {
   std::int64_t stepped_ms_ = 0;
   std::int64_t latest_ = 0;  // Of times; without the steps.
   journal::Address covered_ = 0;
+  journal::Address snapshot_ = 0;
   bool is_new_ = true;
 
   std::unique_ptr<platform::File> file_;  // The last of files_, while it is written to.

@@ -32,6 +32,7 @@ Result<bool> Ledger::tidy(bool busy) {
     }
     if (*complete) {
       snapshot_at_ = snapshot_->at();
+      finished_ids_.set_snapshot(snapshot_at_);
       snapshot_.reset();
       (void)remove_other_snapshots(disk_, options_.directory, snapshot_at_);  // Or after the next one.
       tidy_wanted_ = true;

@@ -34,7 +34,7 @@ class SimulatedDisk::OpenFile final : public File {
     if (fault == Fault::kShortWrite && !bytes.empty()) bytes = bytes.substr(0, state_->random.next_below(bytes.size()));
     if (!fault || fault == Fault::kShortWrite) {
       const auto written = state_->change(node_).write(offset, bytes, state_->space, state_->random);
-      if (written < bytes.size()) return system_error(ENOSPC, "write", path_);
+      if (written < bytes.size() && !fault) return system_error(ENOSPC, "write", path_);
     }
     if (fault) return system_error(*fault == Fault::kDiskFull ? ENOSPC : EIO, "write", path_);
     return {};
