@@ -1,10 +1,9 @@
 #include "bench/steps_bench.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <utility>

@@ -61,6 +61,8 @@ class ServeTest(command.CommandTest):
 
     def test_sigterm_answers_what_waits_and_ends_with_0(self):
         process, port = self.serve("--local-without-token")
+        # A queue is shown while it has a job.
+        self.assertEqual(self.ask(port, "POST", "/v1/jobs", {"kind": "later", "queue": "q", "delay": "1h"})[0], 201)
         waiting = socket.create_connection(("127.0.0.1", port), timeout=60)
         body = json.dumps({"queues": ["q"], "max": 1, "wait": "60s"})
         waiting.sendall(f"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())

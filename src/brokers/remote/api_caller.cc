@@ -47,6 +47,8 @@ std::string hint_for(const HttpAnswer& answer, bool tls) {
   if (answer.failure == HttpFailure::kTls && (says("wrong version number") || says("packet length too long"))) {
     return "; it does not speak TLS there: is it http:// ?";
   }
+  // A server of plain HTTP may wait for the rest of what it takes for a request.
+  if (tls && says("SSL connection timeout")) return "; does it speak TLS there, or is it http:// ?";
   if (answer.failure == HttpFailure::kTls && says("certificate")) {
     return "; ?ca=FILE at the end of the URL names the certificate to trust";
   }

@@ -153,7 +153,8 @@ TEST_F(JournalDamage, AnOldHeaderInAFileThatWasBeingMadeIsNoDamage) {
   }
   const auto journal = open();
   EXPECT_EQ(texts_, expected_);
-  EXPECT_EQ(journal->segments().back().path, path);
+  EXPECT_EQ(journal->segments().back().path, segments_.back().path);
+  EXPECT_FALSE(disk_.exists(path).value());
 }
 
 TEST_F(JournalDamage, AWholeBatchBehindATornOneProvesNothingUnlessTheFirstWasSynced) {
@@ -239,7 +240,7 @@ TEST_F(JournalDamage, ASegmentOfANewerVersionIsRefusedAsSuch) {
   EXPECT_EQ(opened.error().code, ErrorCode::kNewerVersion);
 }
 
-TEST_F(JournalDamage, ASegmentWhoseCreationWasInterruptedIsMadeAgain) {
+TEST_F(JournalDamage, WhereTheCreationOfASegmentWasInterruptedTheOneBeforeGoesOn) {
   make_small_journal();
   const Address end = open()->written();
   const std::string path = "/journal/" + segment_name(end);
@@ -255,7 +256,8 @@ TEST_F(JournalDamage, ASegmentWhoseCreationWasInterruptedIsMadeAgain) {
       ASSERT_TRUE(opened) << opened.error().message;
       EXPECT_EQ(texts_, expected_);
       EXPECT_EQ((*opened)->torn_tails().size(), size == 0 ? 0u : 1u);
-      EXPECT_EQ((*opened)->segments().back().path, path);
+      EXPECT_EQ((*opened)->segments().back().path, segments_.back().path);
+      EXPECT_FALSE(image->exists(path).value());
       commit(**opened, "after");
     }
     ASSERT_TRUE(try_open(*image));
