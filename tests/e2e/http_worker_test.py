@@ -173,6 +173,8 @@ class HttpWorkerTest(command.CommandTest):
             answers.append(self.api.call("POST", "/v1/leases", {"queue": "empty", "wait": "60s"}, timeout=90))
             self.api.close()
 
+        # A queue is shown while it has a job.
+        self.api.call("POST", "/v1/jobs", {"kind": "later", "queue": "empty", "delay": "1h"})
         waiting = threading.Thread(target=poll)
         waiting.start()
         while not any(queue["name"] == "empty" and queue["workers"] for queue in
