@@ -294,6 +294,9 @@ TEST_F(Connection, EndsWhenTheTokenOfItsCallerIsRevokedWhileItWaits) {
   Held events = wait_for_reply();
   const auto stream = events.reply.stream({.content_type = "text/event-stream"});
   EXPECT_EQ(listens.receive_head().status, 200);
+  RawClient sends(port_);
+  sends.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(sends.receive_head().status, 100);
 
   may_stay = false;
   ++version;
@@ -302,6 +305,7 @@ TEST_F(Connection, EndsWhenTheTokenOfItsCallerIsRevokedWhileItWaits) {
   EXPECT_EQ(answer.fields.at("connection"), "close");
   EXPECT_EQ(gone.get_future().wait_for(20s), std::future_status::ready);
   EXPECT_EQ(listens.receive_rest(), "");
+  EXPECT_EQ(sends.receive().status, 401) << "its body is not here yet";
   EXPECT_FALSE(stream->write("data: 1\n\n"));
   expect_alive();
 }
@@ -413,6 +417,29 @@ TEST_F(Connection, BeyondTheLimitIsTurnedAway) {
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.fields.at("retry-after"), "1");
   EXPECT_EQ(first.ask(get("/hello")).status, 200);
+}
+
+TEST_F(Connection, BeyondTheLimitIsTurnedAwayAlsoAfterMoreThanOneWasEndedForAnother) {
+  HttpOptions options;
+  options.service.limits.connections = 128;
+  options.service.limits.stalled_after = 0ms;
+  start(std::move(options));
+  std::vector<std::unique_ptr<RawClient>> clients;
+  std::vector<Held> held;
+  const auto wait_for_an_answer = [&] {
+    clients.push_back(std::make_unique<RawClient>(port_));
+    clients.back()->send(get("/later"));
+    held.push_back(wait_for_reply());
+  };
+  for (int i = 0; i < 126; ++i) wait_for_an_answer();
+  RawClient slow(port_);
+  RawClient slow_too(port_);
+  while (server_->counts().connections < 128) std::this_thread::yield();
+  wait_for_an_answer();
+  // Both were ended for it.
+  while (server_->counts().connections > 127) std::this_thread::yield();
+  wait_for_an_answer();
+  EXPECT_EQ(RawClient(port_).receive().status, 503) << "nobody is slow, and as many are open as may be";
 }
 
 TEST_F(Connection, IsToldToComeAgainWhenTooMuchIsHeld) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -71,7 +73,9 @@ class Gate::State {
 
   Status load() {
     std::lock_guard lock(reload_);
-    return load_if_changed(true);
+    const Status loaded = load_if_changed(true);
+    good_ = good_tokens();
+    return loaded;
   }
 
   Admission admit(const Request& request, Scope wanted) {
@@ -85,8 +89,11 @@ class Gate::State {
     const Token* const token = find_token(*tokens, digest);
 
     if (token != nullptr && token->is_good_at(wall(now))) {
-      const Identity caller = {
-          .name = token->name, .scopes = token->scopes, .queues = token->queues, .has_token = true};
+      const Identity caller = {.name = token->name,
+                               .scopes = token->scopes,
+                               .queues = token->queues,
+                               .has_token = true,
+                               .token = number_of(*token)};
       if (caller.may(wanted)) return caller;
       tell_refused(request, "lacks the scope " + std::string(to_string(wanted)), token->name, now);
       return wire::make_problem("forbidden", "this token lacks the scope " + std::string(to_string(wanted)) +
@@ -126,8 +133,8 @@ class Gate::State {
     const Time now = wall(clock_.now());
     const std::shared_ptr<const TokenList> tokens = current();
     return std::any_of(tokens->begin(), tokens->end(), [&](const Token& token) {
-      return token.name == caller.name && token.scopes == caller.scopes && token.queues == caller.queues &&
-             token.is_good_at(now);
+      return number_of(token) == caller.token && token.name == caller.name && token.scopes == caller.scopes &&
+             token.queues == caller.queues && token.is_good_at(now);
     });
   }
 
@@ -138,13 +145,24 @@ class Gate::State {
 
   bool has_tokens() {
     look();
-    const Time now = wall(clock_.now());
-    const std::shared_ptr<const TokenList> tokens = current();
-    return std::any_of(tokens->begin(), tokens->end(), [&](const Token& token) { return token.is_good_at(now); });
+    return good_tokens() > 0;
   }
 
  private:
   static Time wall(const platform::Instant& now) { return Time(Milliseconds(now.wall_us / 1000)); }
+
+  // Of the digest, so that a token that is made anew under the same name is another one.
+  static std::uint64_t number_of(const Token& token) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, token.digest.data(), sizeof number);
+    return number;
+  }
+
+  std::ptrdiff_t good_tokens() const {
+    const Time now = wall(clock_.now());
+    const std::shared_ptr<const TokenList> tokens = current();
+    return std::count_if(tokens->begin(), tokens->end(), [&](const Token& token) { return token.is_good_at(now); });
+  }
 
   std::shared_ptr<const TokenList> current() const {
     std::shared_lock lock(mutex_);
@@ -161,6 +179,8 @@ class Gate::State {
     const Status loaded = load_if_changed(false);
     // Kept are the tokens of before: half a file must not lock everybody out.
     if (!loaded) tell("the tokens of before stay in force: " + loaded.error().message);
+    const auto good = good_tokens();
+    if (std::exchange(good_, good) != good) ++version_;  // One has expired.
   }
 
   Status load_if_changed(bool first) {
@@ -219,8 +239,9 @@ class Gate::State {
   int told_refusals_ = 0;
   std::uint64_t unlogged_refusals_ = 0;
 
-  std::mutex reload_;  // Guards stamp_; held while the file is read.
+  std::mutex reload_;  // Guards these; held while the file is read.
   FileStamp stamp_;
+  std::ptrdiff_t good_ = 0;  // Tokens, when it was looked last.
 
   mutable std::shared_mutex mutex_;  // Guards everything below.
   std::shared_ptr<const TokenList> tokens_ = std::make_shared<const TokenList>();

@@ -269,6 +269,31 @@ TEST_F(GateTest, SaysWhoMayNotStayWhenTokensHaveChanged) {
   EXPECT_TRUE(gate->may_stay({.name = "local", .scopes = 0xff})) << "no token, nothing to revoke";
 }
 
+TEST_F(GateTest, DoesNotTakeATokenForAnEarlierOneOfTheSameName) {
+  const std::string leaked = make("first", "read");
+  const auto gate = open();
+  const auto caller = std::get<Identity>(gate->admit(from("10.0.0.1", "Bearer " + leaked), Scope::kRead));
+  EXPECT_TRUE(gate->may_stay(caller));
+  revoke("first");
+  const std::string secret = make("first", "read");
+  clock.advance(1s);
+  EXPECT_NE(gate->version(), 1u);
+  EXPECT_FALSE(gate->may_stay(caller));
+  EXPECT_TRUE(gate->may_stay(std::get<Identity>(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead))));
+}
+
+TEST_F(GateTest, HasAnotherVersionWhenATokenExpires) {
+  const std::string secret = make("first", "read", wall() + 10s);
+  const auto gate = open();
+  const auto caller = std::get<Identity>(gate->admit(from("10.0.0.1", "Bearer " + secret), Scope::kRead));
+  clock.advance(5s);
+  const std::uint64_t version = gate->version();
+  EXPECT_TRUE(gate->may_stay(caller));
+  clock.advance(5s);
+  EXPECT_NE(gate->version(), version);
+  EXPECT_FALSE(gate->may_stay(caller));
+}
+
 TEST_F(GateTest, RevokesEverythingWhenTheFileIsTakenAway) {
   const std::string secret = make("first", "read");
   const auto gate = open();

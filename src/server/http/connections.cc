@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "platform/fatal.h"
 #include "server/http/session.h"
 
 namespace bide::server {
@@ -117,10 +118,7 @@ bool Connections::make_place(const HttpLimits& limits) {
   std::unordered_map<const MemoryCaller*, std::size_t> open_of;
   {
     const std::lock_guard lock(mutex_);
-    if (places_ > 0) {
-      --places_;
-      return true;
-    }
+    if (open_.size() < limits.connections + expected_places_) return true;
     for (Session* session : open_) {
       Session::Waiting waiting = session->waiting();
       ++open_of[waiting.is_known ? waiting.caller.get() : nullptr];
@@ -142,10 +140,18 @@ bool Connections::make_place(const HttpLimits& limits) {
   for (const Found& one : found) {
     if (ended < most && one.session->end_for_room(one.waiting)) ++ended;
   }
-  if (ended == 0) return false;
+  return ended > 0;
+}
+
+void Connections::expect_place() {
   const std::lock_guard lock(mutex_);
-  places_ += ended - 1;
-  return true;
+  ++expected_places_;
+}
+
+void Connections::expect_place_no_more() {
+  const std::lock_guard lock(mutex_);
+  platform::require(expected_places_ > 0, "no more places are made than were expected");
+  --expected_places_;
 }
 
 bool Connections::wait_for_none(std::chrono::milliseconds patience) const {

@@ -263,8 +263,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     prepare(socket);
     socket.non_blocking(true, error);
     ++accepted_;
-    const bool is_full = service_.connections.count() >= service_.limits.connections;
-    if (is_full && !service_.connections.make_place(service_.limits)) return turn_away(socket, tls);
+    if (!service_.connections.make_place(service_.limits)) return turn_away(socket, tls);
     auto channel = tls == nullptr ? plain_channel(socket.native_handle()) : tls->channel(socket.native_handle());
     std::make_shared<Session>(Socket(std::move(socket)), std::move(channel), peer,
                               std::shared_ptr<Service>(shared_from_this(), &service_))

@@ -24,6 +24,7 @@ struct Identity {
 
   std::optional<LeaseRef> lease = {};  // May act on this one only.
   bool has_token = false;              // One of the token file, which can be revoked.
+  std::uint64_t token = 0;             // Which one: names are given again.
   std::uint64_t connection = 0;        // Through which they ask; one caller can have many.
 
   bool is_known() const { return scopes != 0; }

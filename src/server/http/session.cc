@@ -83,12 +83,17 @@ void Session::give_up_overdue() {
 void Session::check_stay() {
   boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
     if (!self->current_ || !self->current_->caller.has_token || self->service_->stay.may_stay(self->current_->caller)) return;
-    if (self->state_ == State::kStreaming) return self->close();
+    if (self->state_ == State::kStreaming || self->state_ == State::kContinuing) return self->close();
+    const auto revoked = [] { return wire::make_problem("unauthorized", "the token was revoked, changed or has expired"); };
+    if (self->state_ == State::kReading) {  // A body that is not here yet: nothing was done with it.
+      self->refuse(revoked());
+      return self->pump();
+    }
     const Route* const route = self->current_->route;
     if (self->state_ != State::kAnswering || (!route->only_waits && route->method != Method::kGet)) return;
     self->current_->exchange->detach();
     self->current_->keep_alive = false;
-    self->answer(to_response(wire::make_problem("unauthorized", "the token was revoked, changed or has expired")));
+    self->answer(to_response(revoked()));
     self->pump();
   });
 }
@@ -167,12 +172,17 @@ std::uint64_t Session::end_for_memory(const Waiting& seen) {
 
 bool Session::end_for_room(const Waiting& seen) {
   if (ending_.exchange(true)) return false;
+  service_->connections.expect_place();
   boost::asio::post(socket_.get_executor(), [self = shared_from_this(), seen] {
     self->ending_ = false;
     const bool is_same = self->turn_ == seen.turn.time_since_epoch().count();
-    if (!is_same || self->state_ == State::kClosed) return;
-    if (!self->reader_ && !self->current_) return self->close();
-    self->refuse_for_others("the request was slow, and the connection was needed for others");
+    if (is_same && self->state_ != State::kClosed) {
+      if (self->reader_ || self->current_) {
+        self->refuse_for_others("the request was slow, and the connection was needed for others");
+      }
+      self->close();  // Whether or not that was read: its place is taken.
+    }
+    self->service_->connections.expect_place_no_more();
   });
   return true;
 }
@@ -338,6 +348,7 @@ void Session::on_head() {
   }
   request.caller.connection = number_;
   know_caller(request.caller);
+  if (request.caller.has_token) current_->caller = request.caller;
   const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kRequests;
   reader_->accept_body(most, !request.field("content-encoding").empty(), MemoryCharge(service_->memory, share, account_));
   set_transfer_deadline(current_->body_since, 0);
@@ -368,7 +379,6 @@ void Session::dispatch() {
   if (!reader_->is_busy()) reader_.reset();
   if (current_->early) return answer(std::move(*current_->early));
   if (!charge_ahead()) return;
-  if (request.caller.has_token) current_->caller = request.caller;
   const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kAnswers;
   current_->exchange = std::make_shared<Exchange>(
       [self = shared_from_this()] {

@@ -48,7 +48,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void abort();
   bool is_overdue(std::chrono::steady_clock::time_point now) const { return now.time_since_epoch().count() >= deadline_; }
   void give_up_overdue();
-  // Ends a wait or a stream whose caller may not stay.
+  // Ends a request that is not whole, a wait or a stream whose caller may not stay.
   void check_stay();
   bool is_closed() const { return closed_; }
 
