@@ -1,6 +1,7 @@
 #include "engine/finished_ids.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace bide::engine {
 
@@ -16,6 +17,7 @@ constexpr std::uint64_t kMostSettledInABlock = 64 << 10;
 constexpr std::int64_t kFilesInARetention = 16;
 constexpr std::uint64_t kFilesInMemory = 32;
 constexpr std::size_t kMostDamage = 20;
+constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 
 // What cannot be read is tried once more.
 Result<std::size_t> read_bytes(platform::File& file, std::uint64_t offset, std::string& into) {
@@ -46,9 +48,10 @@ Status FinishedIds::open(journal::Address from) {
     if (!number) continue;
     if (Status read = read_file(*number, from); !read) return read;
   }
-  if (last_read_ && covered_ < from && gaps_.empty()) {
+  const bool all_unreadable = is_new_ && unreadable_;
+  if (all_unreadable || (last_read_ && covered_ < from && gaps_.empty())) {
     const auto [file, offset] = unreadable_.value_or(std::pair(files_.back().number, files_.back().bytes));
-    gaps_.push_back({covered_, *last_read_, file, offset});
+    gaps_.push_back({covered_, last_read_.value_or(kUnknown), file, offset});
   }
   covered_ = from;
   snapshot_ = from;
@@ -80,7 +83,9 @@ Status FinishedIds::read_file(std::uint64_t number, journal::Address from) {
                                                  std::to_string(header->version) + "): use that version"};
     }
     if (!whole) {
-      if (!unreadable_) unreadable_ = {number, offset};
+      // The empty block with which a file begins is synced before anything follows it: without it there was never more.
+      const bool never_begun = *size <= kIdBlockAlignment;
+      if (!unreadable_ && !never_begun) unreadable_ = {number, offset};
       offset += kIdBlockAlignment;
       continue;
     }
@@ -104,9 +109,10 @@ Status FinishedIds::read_file(std::uint64_t number, journal::Address from) {
 void FinishedIds::look_for_gap(const IdBlockHeader& header, std::uint64_t file) {
   // What was written again later is not missing.
   std::erase_if(gaps_, [&](const Gap& gap) { return gap.begin >= header.from; });
-  if (last_read_ && header.from > covered_) {
+  const bool gap_before = last_read_ ? header.from > covered_ : unreadable_.has_value() && header.from > 0;
+  if (gap_before) {
     const auto [at_file, offset] = unreadable_.value_or(std::pair(file, std::uint64_t{0}));
-    gaps_.push_back({covered_, *last_read_, at_file, offset});
+    gaps_.push_back({last_read_ ? covered_ : header.from - 1, last_read_.value_or(kUnknown), at_file, offset});
   }
   unreadable_.reset();
 }
@@ -316,8 +322,7 @@ Status FinishedIds::write(journal::Address synced) {
 // With an empty block, so that it can be told how much is missing in front of the next.
 Status FinishedIds::begin_file(const Unwritten& block) {
   if (file_ != nullptr) {
-    // Not to be tried again, whatever the reason.
-    if (Status synced = sync(); !synced) return Error{ErrorCode::kIoError, synced.error().message};
+    if (Status synced = sync(); !synced) return synced;
     file_.reset();
   }
   if (!directory_there_) {
@@ -371,7 +376,8 @@ Status FinishedIds::write_block(const Unwritten& block) {
 
 Status FinishedIds::sync() {
   if (unsynced_bytes_ == 0) return {};
-  if (Status synced = file_->sync(); !synced) return synced;
+  // Not to be tried again, whatever the reason.
+  if (Status synced = file_->sync(); !synced) return Error{ErrorCode::kIoError, synced.error().message};
   unsynced_bytes_ = 0;
   return {};
 }

@@ -219,6 +219,75 @@ TEST_F(FinishedIdsTest, ADamagedBlockIsNamedAndTheOthersAreKnown) {
   EXPECT_EQ(known(8192, 12'288), 4096u);
 }
 
+TEST_F(FinishedIdsTest, AFileInWhichNothingCanBeReadIsDamage) {
+  add(100);
+  store();
+  const std::string path = "/store/ids/" + id_file_name(1);
+  auto file = disk_.open(path, platform::OpenMode::kReadWrite);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->write(0, std::string(1024, 'x')));
+  for (int i = 0; i < 2; ++i) {
+    open(end_);
+    ASSERT_EQ(ids_->damage().size(), 1u);
+    EXPECT_EQ(ids_->damage().front().file, path);
+  }
+}
+
+// The power went before the empty block was synced with which a file begins.
+TEST_F(FinishedIdsTest, AFileThatWasNeverBegunIsNoDamage) {
+  ASSERT_TRUE(disk_.make_directory("/store/ids"));
+  auto file = disk_.open("/store/ids/" + id_file_name(1), platform::OpenMode::kCreate);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->write(0, std::string(kIdBlockAlignment, '\0')));
+  open();
+  EXPECT_TRUE(ids_->damage().empty());
+  end_ = 1000;
+  open(end_);  // Nothing was done before it.
+  add(100);
+  store();
+  open(end_);
+  EXPECT_TRUE(ids_->damage().empty());
+  EXPECT_EQ(known(1000, 1100), 100u);
+}
+
+TEST_F(FinishedIdsTest, TheStepsOfTheClockUpToASnapshotAreKnownWhenItsIdsAreTooOld) {
+  constexpr std::int64_t kYear = 365 * 24 * 60 * kMinute;
+  now_ms_ -= kYear;
+  ids_->step_clock(-kYear);
+  add(100);
+  store();
+  const journal::Address snapshot = end_;
+  now_ms_ += 120 * kMinute;
+  ids_->forget_old(now_ms_);
+  EXPECT_EQ(known(0, 100), 0u);
+  for (const std::string& path : ids_->take_superfluous()) ASSERT_TRUE(disk_.remove(path));
+  ids_->set_snapshot(snapshot);
+  add(100);
+  store();
+  // Those are in the journal, and are added again.
+  open(snapshot);
+  for (std::uint64_t i = snapshot; i < end_; ++i) ids_->add(make_id(i), i + 1, now_ms_, i + 1);
+  store();
+  ids_->set_snapshot(end_);
+  for (const std::string& path : ids_->take_superfluous()) ASSERT_TRUE(disk_.remove(path));
+  open(end_);
+  EXPECT_EQ(known(100, 200), 100u);
+  now_ms_ += 70 * kMinute;
+  ids_->forget_old(now_ms_);
+  EXPECT_EQ(ids_->use().ids, 0u);
+  EXPECT_TRUE(ids_->damage().empty());
+}
+
+TEST_F(FinishedIdsTest, ASyncThatFailsIsTheEndAlsoForWantOfRoom) {
+  add(100);
+  ids_->close_block(end_);
+  ASSERT_TRUE(ids_->write(end_));
+  disk_.plan({.operation = support::Operation::kSync, .fault = support::Fault::kDiskFull});
+  const Status synced = ids_->sync();
+  ASSERT_FALSE(synced);
+  EXPECT_EQ(synced.error().code, ErrorCode::kIoError);
+}
+
 TEST_F(FinishedIdsTest, AMissingFileIsDamage) {
   add(100);
   store();

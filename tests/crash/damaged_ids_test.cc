@@ -55,7 +55,7 @@ class DamagedIds : public testing::Test {
     return static_cast<std::uint64_t>(
         std::count_if(results->begin(), results->end(), [](const auto& result) { return result.value().existed; }));
   }
-  void make_store() {
+  void make_store(std::uint64_t from = 0) {
     auto engine = open();
     Engine& broker = *engine;
     auto subscription = broker.subscribe({.credit = 1000}, [&broker](std::vector<Lease> leases) {
@@ -67,11 +67,11 @@ class DamagedIds : public testing::Test {
       broker.settle(std::move(settlements), [](const auto&) {});
     });
     ASSERT_TRUE(subscription);
-    EXPECT_EQ(send(broker, 0, kIds), 0u);
+    EXPECT_EQ(send(broker, from, from + kIds), 0u);
     const auto done = [&] {
       return wait<AuditReport>([&](auto told) { broker.audit(std::move(told)); }).value().done;
     };
-    while (done() < kIds) std::this_thread::yield();
+    while (done() < from + kIds) std::this_thread::yield();
     broker.tidy_up();
     subscription->reset();
   }
@@ -117,6 +117,36 @@ TEST_F(DamagedIds, AreNamedByCheckAndGivenUpByRepairAndTheOthersStayKnown) {
   auto engine = open();
   EXPECT_TRUE(damage_.empty());
   EXPECT_EQ(send(*engine, 0, kIds), kIds - 4096) << "those of one block are forgotten";
+}
+
+TEST_F(DamagedIds, OfAFileWithoutAWholeBlockAreDamageUnlessItWasNeverBegun) {
+  make_store(0);
+  make_store(kIds);
+  platform::Disk& disk = platform::real_disk();
+  const std::string first = "ids/0000000000000001.ids";
+  const auto fill_first = [&](std::size_t bytes, char with) {
+    auto file = disk.open(directory_ + "/" + first, platform::OpenMode::kReadWrite);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->truncate(0));
+    ASSERT_TRUE((*file)->write(0, std::string(bytes, with)));
+  };
+  fill_first(4096, 'x');
+  const auto damaged = check::check_store(disk, directory_);
+  ASSERT_TRUE(damaged);
+  ASSERT_TRUE(damaged->damaged());
+  EXPECT_EQ(damaged->findings.front().file, first);
+  EXPECT_EQ(damaged->findings.front().offset, 0u);
+  open().reset();
+  ASSERT_EQ(damage_.size(), 1u);
+  EXPECT_EQ(damage_[0].file, directory_ + "/" + first);
+  EXPECT_EQ(damage_[0].offset, 0u);
+
+  // As a loss of power leaves one that was being begun, when those before it have been dropped.
+  fill_first(512, '\0');
+  EXPECT_FALSE(check::check_store(disk, directory_).value().damaged());
+  damage_.clear();
+  open().reset();
+  EXPECT_TRUE(damage_.empty());
 }
 
 }  // namespace

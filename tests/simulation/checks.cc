@@ -1,6 +1,7 @@
 // Simulation, what is looked at in every step: what the engine does by itself, tasks, and that all is well.
 
 #include <algorithm>
+#include <utility>
 
 #include "core/retry_decision.h"
 #include "simulation/simulation.h"
@@ -23,13 +24,16 @@ void Simulation::observe_leases() {
   for (const auto& [tag, job] : now_.jobs()) {
     if (job->phase == Phase::kRunning) running.push_back(tag);
   }
+  // A pass that was put off goes on where it was; what it had come past by then is looked at in the next one.
+  const bool may_wait = leases_may_wait();
+  if (std::exchange(leases_waited_, may_wait)) lease_pass_ms_ = moment_.elapsed_ms();
   for (const std::uint64_t tag : running) {
     const ModelJob job = *now_.find(tag);
     const std::int64_t deadline = std::min(job.deadline_elapsed_ms, job.limit_elapsed_ms);
     const engine::Slot slot = ledger_->state().find(job.id);
     const bool there = slot != kNoSlot;
     if (there && ledger_->state()[slot].entry_state() == EntryState::kRunning) {
-      expect(moment_.elapsed_ms() < deadline + kLeaseCheckMs || leases_may_wait(),
+      expect(moment_.elapsed_ms() < std::max(deadline, lease_pass_ms_) + kLeaseCheckMs || may_wait,
              "job " + std::to_string(tag) + ": its lease should have run out");
       continue;
     }
@@ -180,6 +184,10 @@ void Simulation::check() {
 
 void Simulation::check_wake() {
   const auto wake = ledger_->next_wake_us();
+  // Pieces are left: it goes on at once. Otherwise whatever is due is ready.
+  if (ledger_->is_behind()) {
+    expect(wake && *wake <= moment_.elapsed_ms() * 1000 + 999, "jobs that are due would be slept through");
+  }
   for (const auto& [tag, job] : now_.jobs()) {
     if (job->phase == Phase::kWaiting && job->due_ms > moment_.now_ms()) {
       // It was due before the clock was stepped back: it lies ready, and waits only for those who take it too early.
@@ -187,6 +195,10 @@ void Simulation::check_wake() {
       if (slot != kNoSlot && ledger_->state()[slot].entry_state() == EntryState::kReady) continue;
       expect(wake && *wake <= job->due_ms * 1000 - now_.offset_us(),
              "job " + std::to_string(tag) + " would be slept through");
+    } else if (job->phase == Phase::kWaiting && World::is_due(*job, moment_) && !ledger_->is_behind()) {
+      const engine::Slot slot = ledger_->state().find(job->id);
+      expect(slot == kNoSlot || ledger_->state()[slot].entry_state() != EntryState::kScheduled,
+             "job " + std::to_string(tag) + " is due and has not been made ready");
     } else if (job->phase == Phase::kRunning && !leases_may_wait()) {
       const std::int64_t deadline = std::min(job->deadline_elapsed_ms, job->limit_elapsed_ms);
       expect(wake && *wake <= (std::max(deadline, moment_.elapsed_ms()) + kLeaseCheckMs) * 1000,

@@ -239,6 +239,8 @@ class Simulation {
   bool reserve_expected_ = false;
   bool reserve_is_stuck_ = false;  // A file without its space, which could not be deleted.
   std::int64_t leases_wait_until_ms_ = 0;  // Elapsed.
+  bool leases_waited_ = false;     // In the last step.
+  std::int64_t lease_pass_ms_ = 0;  // Elapsed: a pass that had been put off went on.
   std::uint64_t full_since_address_ = 0;   // The end of the journal then, and what was enqueued since.
   bool in_tidy_ = false;
   int tidied_in_step_ = 0;

@@ -63,7 +63,9 @@ class Reader {
                                                    std::to_string(block.version) + "): use that version"};
       }
       if (!block.whole) {
-        if (!unreadable_.is_unreadable) unreadable_ = {name, offset, 0, true};
+        // A file without the block that it begins with never had another.
+        const bool never_begun = content.size() <= kStep;
+        if (!unreadable_.is_unreadable && !never_begun) unreadable_ = {name, offset, 0, true};
         offset += kStep;
         continue;
       }
@@ -71,12 +73,11 @@ class Reader {
       if (block.from < from_) take(name, block);
       offset += (block.bytes + kStep - 1) / kStep * kStep;
     }
-    last_size_ = content.size();
     return {};
   }
 
   IdsFacts finish() {
-    const bool nothing = is_new_ && unreadable_.is_unreadable && last_size_ > kStep;
+    const bool nothing = is_new_ && unreadable_.is_unreadable;
     if (nothing || (facts_.any && facts_.covered < from_ && facts_.gaps.empty())) {
       add_gap(facts_.files.back(), facts_.covered);
     }
@@ -106,7 +107,6 @@ class Reader {
   const std::uint64_t from_;
   IdsFacts facts_;
   IdsGap unreadable_;
-  std::uint64_t last_size_ = 0;
   bool is_new_ = true;
 };
 
