@@ -301,5 +301,40 @@ TEST_F(LastingLeases, AreGivenUpToTheLimitOfDeliveriesWhateverBecomesOfThem) {
   EXPECT_TRUE(rest_of_step().empty());
 }
 
+// A batch of the journal has an end, and each crash takes the history of its job along.
+TEST(LeasesOfAProcess, AreChargedInSeveralBatchesIfTheyAreMany) {
+  support::SimulatedDisk disk(1);
+  support::VirtualClock clock;
+  support::SeededRandom random(1);
+  EngineOptions options;
+  options.directory = "/store";
+  options.disk = &disk;
+  options.clock = &clock;
+  options.random = &random;
+  options.call_bytes = 1;
+  constexpr std::size_t kJobs = 10;
+  for (const bool crashes : {true, false}) {
+    auto ledger = Ledger::open(options);
+    ASSERT_TRUE(ledger) << ledger.error().message;
+    (*ledger)->subscribe(1, {.credit = 100}, [](const std::vector<Lease>&) {});
+    clock.advance(60 * 60 * 1000);
+    ASSERT_TRUE((*ledger)->begin());
+    if (crashes) (void)(*ledger)->enqueue(Offer::of(std::vector<Job>(kJobs, Job{.kind = "work"}), {}));
+    ASSERT_TRUE((*ledger)->grant());
+    ASSERT_TRUE((*ledger)->commit());
+    ASSERT_EQ((*ledger)->state().leases().size(), kJobs);
+    if (crashes) disk.halt();
+    ledger->reset();
+    if (crashes) disk.crash({.unsynced = Survival::kEverything});
+    const std::uint64_t writes = disk.operation_count(support::Operation::kWrite);
+    ledger = Ledger::open(options);
+    ASSERT_TRUE(ledger) << ledger.error().message;
+    EXPECT_EQ((*ledger)->open_report().crashed_attempts, crashes ? kJobs : 0);
+    EXPECT_GT(disk.operation_count(support::Operation::kWrite), writes + (crashes ? kJobs : 0));
+    EXPECT_TRUE((*ledger)->audit().ok());
+    ledger->reset();
+  }
+}
+
 }  // namespace
 }  // namespace bide::engine

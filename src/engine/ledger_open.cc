@@ -44,6 +44,7 @@ Ledger::~Ledger() {
                              : give_back(slot, Returned{.note = "the process that ran it was stopped"}, EndedBy::kLedger);
     // One that cannot be read is charged with a crash by the next opening, if it can be read then.
     if (!ended && failed_) return;
+    if (journal_->batch_bytes() >= options_.call_bytes && !write()) return;
   }
   needs_sync_ = true;
   (void)commit();
@@ -148,7 +149,12 @@ Status Ledger::charge_crashes() {
   }
   for (const Slot slot : crashed) {
     Status charged = charge_crash(slot);
-    if (charged) continue;
+    if (charged) {
+      // Each takes its history along, and a batch of the journal has less than 4 GiB.
+      if (journal_->batch_bytes() < options_.call_bytes) continue;
+      if (Status written = write(); !written) return written;
+      continue;
+    }
     if (charged.error().code != ErrorCode::kDiskFull) return charged;
     // Not even the reserve is there. Whoever makes room needs the store, so it opens, and they are charged later.
     Running& running = state_.leases()[state_[slot].next];
