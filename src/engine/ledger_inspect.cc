@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "core/duration.h"
 #include "core/job_bytes.h"
@@ -129,6 +130,13 @@ Result<JobInfo> Ledger::find(const JobId& id) {
 
 std::vector<QueueInfo> Ledger::queues() {
   std::vector<QueueInfo> infos;
+  std::vector<int> workers(state_.queues().size());
+  std::vector<std::uint32_t> latest(workers.size());  // A subscription may name a queue twice.
+  for (const auto& [id, subscriber] : subscriptions_) {
+    for (const SubscribedQueue& share : subscriber.queues) {
+      if (share.queue && std::exchange(latest[*share.queue], id) != id) ++workers[*share.queue];
+    }
+  }
   for (std::size_t i = 0; i < state_.queues().size(); ++i) {
     const auto number = static_cast<std::uint16_t>(i);
     if (!state_.queues().names().exists(number)) continue;
@@ -140,9 +148,9 @@ std::vector<QueueInfo> Ledger::queues() {
                    .running = queue.count(EntryState::kRunning),
                    .dead = queue.count(EntryState::kDead) + queue.count(EntryState::kQuarantined),
                    .done = queue.count(EntryState::kDone),
-                   .oldest_ready = {}};
+                   .oldest_ready = {},
+                   .workers = workers[i]};
     if (const auto oldest = state_.oldest_ready(number)) info.oldest_ready = time_at(*oldest);
-    for (const auto& [id, subscriber] : subscriptions_) info.workers += subscriber.takes(number) ? 1 : 0;
     infos.push_back(std::move(info));
   }
   std::sort(infos.begin(), infos.end(), [](const QueueInfo& a, const QueueInfo& b) { return a.name < b.name; });

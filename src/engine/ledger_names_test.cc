@@ -241,5 +241,17 @@ TEST_F(LedgerNames, APurgeOfAQueueThatIsGoneLeavesTheOthersAlone) {
   EXPECT_TRUE(ledger_->find(other));
 }
 
+TEST_F(LedgerNames, AQueueCountsEachSubscriptionOnce) {
+  begin();
+  subscribe(1, {"a", "b", "a"});
+  subscribe(2, {"a"});
+  subscribe(3, {"c"});
+  for (const char* queue : {"a", "b", "d"}) (void)enqueued(queue);
+  (void)end();
+  std::vector<std::pair<std::string, int>> workers;
+  for (const QueueInfo& info : ledger_->queues()) workers.emplace_back(info.name, info.workers);
+  EXPECT_EQ(workers, (std::vector<std::pair<std::string, int>>{{"a", 2}, {"b", 1}, {"d", 0}}));
+}
+
 }  // namespace
 }  // namespace bide::engine
