@@ -174,6 +174,11 @@ class CheckerTest(unittest.TestCase):
         self.assert_only("overrun", history)
         self.assertEqual(self.clean().poll(t=1.0, max=10).add("running", queue="q", running=70, t0=1.0, t1=1.1).kinds(), set())
 
+    def test_what_an_answer_lacks_may_be_on_its_way_but_not_for_long(self):
+        history = self.clean().poll(t=1.0, max=100, count=10).add("running", queue="q", running=150, t0=2.0, t1=2.1)
+        self.assertEqual(history.kinds(), set())
+        self.assert_only("overrun", history.add("running", queue="q", running=150, t0=20.0, t1=20.1))
+
     def test_memory_beyond_the_limit_is_found(self):
         self.assert_only("memory", History().add("memory", anon=101, limit=60, baseline=40))
         self.assertEqual(History().add("memory", anon=100, limit=60, baseline=40).kinds(), set())

@@ -144,17 +144,23 @@ def aged(view):
             yield f"{event['id']}: age {event['age_ms']} ms of {event['lease_ms']} ms, to {event['worker']}"
 
 
+TAKEN_BACK = 10  # Seconds; it is a tenth of one.
+
+
 def overrun(view):
     """The server had more jobs running than anybody had asked for."""
     small = 64  # What it may hold beyond that.
     foreign = {queue for worker in view.by_type["worker"] for queue in worker["queues"]}
     for queue in {sample["queue"] for sample in view.by_type["running"]} - foreign:
         # Asked for: from the beginning of a poll to the end of its answer, or for ever when that was lost; and what was
-        # given, until its settlement was confirmed.
+        # given, until its settlement was confirmed. What an answer lacks may have been on its way when the answer left: the
+        # server keeps it for the next poll, and takes it back after a moment.
         polls = [poll for poll in view.by_type["poll"] if queue in poll["queues"]]
         leases = [lease for leases in view.leases.values() for lease in leases if lease.event["queue"] == queue]
         begun = Sums((poll["t0"], poll["max"]) for poll in polls)
-        ended = Sums((poll["t1"], poll["max"]) for poll in polls if poll["verdict"] != "unknown")
+        known = [poll for poll in polls if poll["verdict"] != "unknown"]
+        ended = Sums([(poll["t1"], poll.get("count", poll["max"])) for poll in known]
+                     + [(poll["t1"] + TAKEN_BACK, poll["max"] - poll.get("count", poll["max"])) for poll in known])
         given = Sums((lease.event["t1"], 1) for lease in leases)
         settled = Sums((lease.settled()["t1"], 1) for lease in leases if lease.settled())
         worst = (0, 0)

@@ -13,7 +13,7 @@ QUEUE = "backlog"
 
 
 def run(context):
-    workers, backlog, credit, lease_ms = (200, 1_000_000, 16, 15_000) if context.long else (20, 20_000, 16, 3_000)
+    workers, backlog, credit, lease_ms = (200, 1_000_000, 64, 15_000) if context.long else (20, 20_000, 16, 3_000)
     context.plan(faults={"workers died": 1}, minimum={"acked": backlog, "leases": 2 * credit}, read_back=False)
     server = context.server(limits={"held_bytes": '"512MiB"'}).start()
     fill(context, server, backlog)
