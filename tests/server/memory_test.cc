@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/http/content_coding.h"
@@ -147,6 +148,22 @@ TEST_F(Memory, OfLargeTransfersIsGivenToSmallRequestsAlsoOfTheSameCaller) {
   }
   expect_innocents_served();
   EXPECT_EQ(large.receive().status, 503);
+}
+
+TEST_F(Memory, OfACallerWithinItsPartIsNotTakenByManySmallRequestsOfOneBeyond) {
+  start_small(1h);
+  RawClient within(port_);
+  within.send("POST /secret HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 4000000\r\n\r\n" +
+              std::string(3'999'999, 'a'));
+  wait_until_held(3'999'999);
+  std::vector<std::unique_ptr<RawClient>> beyond;
+  for (int i = 0; i < 150; ++i) {
+    beyond.push_back(std::make_unique<RawClient>(port_));
+    beyond.back()->send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200001\r\n\r\n" + std::string(200'000, 'b'));
+  }
+  while (server_->counts().refused == 0) std::this_thread::yield();
+  within.send("a");
+  EXPECT_EQ(within.receive().status, 200);
 }
 
 TEST_F(Memory, OfEarlyRequestsIsCounted) {

@@ -61,9 +61,12 @@ std::optional<int> rank_of(const Session::Waiting& waiting, const MemoryClaim& c
                            Clock::time_point now, const HttpLimits& limits) {
   if (waiting.is_lagging(now, limits)) return 0;
   const bool claims_its_part = claim.caller != nullptr && claim.caller->of(claim.share) + claim.bytes <= fair_part;
-  const bool has_too_much = waiting.caller && waiting.caller.get() != claim.caller && waiting.caller->of(claim.share) > fair_part;
+  const bool is_of_another = waiting.caller && waiting.caller.get() != claim.caller;
+  const bool has_too_much = is_of_another && waiting.caller->of(claim.share) > fair_part;
   if (claims_its_part && has_too_much) return 1;
   if (!claim.is_small()) return std::nullopt;
+  // Nobody gets more than its part at the expense of one who stays within.
+  if (!claims_its_part && is_of_another && !has_too_much) return std::nullopt;
   if (waiting.bytes > MemoryClaim::kSmall) return 2;
   // A small request that is not here at once is not from somebody who is waiting for its answer.
   if (now - waiting.began >= limits.stalled_after / 10) return 3;

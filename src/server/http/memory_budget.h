@@ -11,7 +11,8 @@
 //
 //   1. transfers that stand still or lag behind HttpLimits::prompt_rate
 //   2. those of callers that hold more than their fair part of the share, for a caller that stays within its own
-//   3. for a small claim, the larger ones, and then the older ones
+//   3. for a small claim, the larger ones, and then the older ones; for a caller that claims more than its fair part only
+//      its own and those of others like it
 //
 // and the last eighth of a share is for small claims only. What cannot be had so is refused.
 
