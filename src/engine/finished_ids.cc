@@ -38,9 +38,12 @@ FinishedIds::FinishedIds(platform::Disk& disk, const std::string& store, Millise
       ids_in_a_block_(std::max<std::size_t>(kLeastIdsInABlock, most_ids_ / (IdTable::kMostBlocks / 2))) {}
 
 Status FinishedIds::open(journal::Address from) {
+  is_anchored_ = from == 0;
   const auto there = disk_.exists(directory_);
   if (!there) return there.error();
+  covered_ = snapshot_ = from;
   if (!*there) return {};
+  covered_ = 0;
   const auto names = disk_.list(directory_);
   if (!names) return names.error();
   for (const std::string& name : *names) {  // Sorted, and so are their numbers.
@@ -53,8 +56,14 @@ Status FinishedIds::open(journal::Address from) {
     const auto [file, offset] = unreadable_.value_or(std::pair(files_.back().number, files_.back().bytes));
     gaps_.push_back({covered_, last_read_.value_or(kUnknown), file, offset});
   }
-  covered_ = from;
+  covered_ = std::max(covered_, from);
   snapshot_ = from;
+  if (!is_anchored_) {
+    // What was known before the snapshot is nowhere here, so all of it is collected again.
+    for (File& file : files_) forget(file);
+    covered_ = from;
+    to_write_again_.clear();
+  }
   return {};
 }
 
@@ -94,10 +103,17 @@ Status FinishedIds::read_file(std::uint64_t number, journal::Address from) {
     file.from = std::min(file.from, header->from);
     file.oldest = std::min(file.oldest, newest);
     file.newest = std::max(file.newest, newest);
-    // One from behind the snapshot is perhaps not synced, and the journal has what is in it.
+    const bool is_known = last_read_ && gaps_.empty() && header->from < header->covered && header->covered <= covered_;
     if (header->from < from) {
-      look_for_gap(*header, number);
+      is_anchored_ = true;
+      if (!is_known) {
+        look_for_gap(*header, number);
+        take(*header, block, file, offset);
+      }
+    } else if (is_anchored_ && covered_ >= from && header->from <= covered_ && !is_known) {
+      // Behind the snapshot: perhaps not synced. The journal has it too, until the next snapshot.
       take(*header, block, file, offset);
+      to_write_again_.push_back({number, offset, header->bytes});
     }
     offset += padded_id_block(header->bytes);
   }
@@ -131,7 +147,7 @@ void FinishedIds::take(const IdBlockHeader& header, std::string_view block, File
   file.ids += header.ids;
   ids_ += header.ids;
   covered_ = header.covered;
-  stepped_ms_ = header.stepped_ms;
+  stepped_ms_ = covered_stepped_ms_ = header.stepped_ms;
   last_read_ = header.newest_ms - header.stepped_ms;
   if (header.ids == 0 && header.groups == 0) return;
   blocks_.push_back({file.number, offset, header.bytes});
@@ -152,6 +168,7 @@ void FinishedIds::start(std::int64_t now_ms) {
   for (File& file : files_) {
     if (file.newest == File().newest) file.newest = now_ms - stepped_ms_;
   }
+  is_started_ = true;
   forget_old(now_ms);
   // What is too old is removed, and may come back in part after a loss of power: that is nobody's loss.
   for (const Gap& gap : gaps_) {
@@ -161,6 +178,7 @@ void FinishedIds::start(std::int64_t now_ms) {
 
 void FinishedIds::add(const JobId& id, std::uint64_t token, std::int64_t finished_ms, journal::Address end) {
   if (retention_ms_ == 0) return;
+  has_added_ = is_started_;
   const std::int64_t time = finished_ms - stepped_ms_;
   if (open_.settled == 0) open_.oldest = open_.newest = time;
   ++open_.settled;
@@ -180,11 +198,13 @@ void FinishedIds::close_block(journal::Address end) {
   if (open_.settled == 0) {
     if (!closed_.empty()) {
       closed_.back().end = end;  // Nothing has happened since.
+      closed_.back().stepped = stepped_ms_;
       return;
     }
     open_.oldest = open_.newest = latest_;
   }
   open_.end = end;
+  open_.stepped = stepped_ms_;
   closed_.push_back(std::exchange(open_, {}));
 }
 
@@ -261,7 +281,8 @@ void FinishedIds::forget_old(std::int64_t now_ms) {
     }
     forget(file);
   }
-  while (!files_.empty() && files_.front().is_forgotten && has_later_anchor()) remove_oldest_file();
+  // Somebody who only looks, perhaps with a shorter retention than those who work, removes nothing.
+  while (has_added_ && !files_.empty() && files_.front().is_forgotten && has_later_anchor()) remove_oldest_file();
   while (tokens_.bytes() > most_token_bytes_) {
     tokens_forgotten_early_ += tokens_.drop_oldest();
   }
@@ -309,10 +330,13 @@ void FinishedIds::remove_oldest_file() {
   files_.pop_front();
 }
 
-Status FinishedIds::write(journal::Address synced) {
+Status FinishedIds::write(journal::Address synced, bool all) {
+  // Until then the journal has everything: an opening to look at something writes nothing.
+  if (!has_added_ && !all) return {};
   while (!closed_.empty() && closed_.front().end <= synced) {
     if (Status written = write_block(closed_.front()); !written) return written;
     covered_ = closed_.front().end;
+    covered_stepped_ms_ = closed_.front().stepped;
     for (const auto& [group, bits] : closed_.front().tokens.groups()) tokens_.add(group, bits, next_block() - 1);
     closed_.pop_front();
   }
@@ -335,8 +359,8 @@ Status FinishedIds::begin_file(const Unwritten& block) {
   if (!opened) return opened.error();
   const IdBlockHeader header{.from = covered_,
                              .covered = covered_,
-                             .newest_ms = block.newest + stepped_ms_,
-                             .stepped_ms = stepped_ms_};
+                             .newest_ms = block.newest + covered_stepped_ms_,
+                             .stepped_ms = covered_stepped_ms_};
   const std::string bytes = encode_id_block(header, {}, {}, number, 0);
   if (Status written = (*opened)->write(0, bytes); !written) return written;
   if (Status synced = (*opened)->sync(); !synced) return Error{ErrorCode::kIoError, synced.error().message};
@@ -361,8 +385,8 @@ Status FinishedIds::write_block(const Unwritten& block) {
   File& file = files_.back();
   const IdBlockHeader header{.from = covered_,
                              .covered = block.end,
-                             .newest_ms = block.newest + stepped_ms_,
-                             .stepped_ms = stepped_ms_};
+                             .newest_ms = block.newest + block.stepped,
+                             .stepped_ms = block.stepped};
   const std::string bytes = encode_id_block(header, block.ids, block.tokens.groups(), file.number, file.bytes);
   if (Status written = file_->write(file.bytes, bytes); !written) return written;
   blocks_.push_back({file.number, file.bytes, decode_id_block_header(bytes)->bytes});
@@ -374,7 +398,25 @@ Status FinishedIds::write_block(const Unwritten& block) {
   return {};
 }
 
+// If a sync of the process before has failed, another one of the same pages proves nothing.
+Status FinishedIds::write_again() {
+  for (; !to_write_again_.empty(); to_write_again_.pop_back()) {
+    const Block& block = to_write_again_.back();
+    const bool is_there = std::any_of(files_.begin(), files_.end(), [&](const File& file) { return file.number == block.file; });
+    if (!is_there) continue;
+    auto opened = disk_.open(path_of(block.file), OpenMode::kReadWrite);
+    if (!opened) return opened.error();
+    std::string bytes(block.bytes, '\0');
+    const auto got = read_bytes(**opened, block.offset, bytes);
+    if (!got) return got.error();
+    if (Status written = (*opened)->write(block.offset, bytes); !written) return written;
+    if (Status synced = (*opened)->sync(); !synced) return Error{ErrorCode::kIoError, synced.error().message};
+  }
+  return {};
+}
+
 Status FinishedIds::sync() {
+  if (Status written = write_again(); !written) return written;
   if (unsynced_bytes_ == 0) return {};
   // Not to be tried again, whatever the reason.
   if (Status synced = file_->sync(); !synced) return Error{ErrorCode::kIoError, synced.error().message};

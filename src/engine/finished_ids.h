@@ -48,9 +48,9 @@ class FinishedIds {
   // Reads the files. The journal will be replayed from `from`, where the snapshot was taken. What cannot be read is left
   // out; see damage(). kNewerVersion, kIoError, kOverloaded.
   Status open(journal::Address from);
-  // There is no block: the store is new, or of a bide that remembered no ids.
-  bool is_new() const { return is_new_; }
-  // The journal has been replayed, and what finished since `from` has been added again.
+  // The store is new, or a block holds what was known before the snapshot. Otherwise it is of a bide that remembered no ids.
+  bool is_anchored() const { return is_anchored_; }
+  // The journal has been replayed, and what finished behind covered() has been added again.
   void start(std::int64_t now_ms);
   // Jobs that finished before this address of the journal are in blocks.
   journal::Address covered() const { return covered_; }
@@ -74,7 +74,8 @@ class FinishedIds {
   // What has been added is to be written, even if it is little.
   void close_block(journal::Address end);
   // Writes blocks of which everything is durable in the journal, which is so up to `synced`.
-  Status write(journal::Address synced);
+  // Unless `all`, nothing before a job has finished since start().
+  Status write(journal::Address synced, bool all = false);
   bool has_unwritten() const { return !closed_.empty(); }
   // Everything written survives power loss.
   Status sync();
@@ -94,6 +95,7 @@ class FinishedIds {
     std::uint64_t settled = 0;
     std::int64_t oldest = 0;  // As all times here: without the steps of the wall clock.
     std::int64_t newest = 0;
+    std::int64_t stepped = 0;  // The steps until `end`.
     journal::Address end = 0;
   };
   struct Block {
@@ -129,6 +131,7 @@ class FinishedIds {
   void look_for_gap(const IdBlockHeader& header, std::uint64_t file);
   Status write_block(const Unwritten& block);
   Status begin_file(const Unwritten& block);
+  Status write_again();
   // As the block in cached_block_.
   Status look_into(std::uint64_t block, const JobId& wanted);
   Result<bool> is_in_block(std::uint64_t block, const JobId& id);
@@ -159,13 +162,18 @@ class FinishedIds {
   std::int64_t stepped_ms_ = 0;
   std::int64_t latest_ = 0;  // Of times; without the steps.
   journal::Address covered_ = 0;
+  std::int64_t covered_stepped_ms_ = 0;  // The steps until there.
   journal::Address snapshot_ = 0;
-  bool is_new_ = true;
+  bool is_new_ = true;  // No block was read.
+  bool is_anchored_ = false;
+  bool is_started_ = false;
+  bool has_added_ = false;  // Since start().
 
   std::unique_ptr<platform::File> file_;  // The last of files_, while it is written to.
   std::uint64_t last_file_ = 0;           // A number is not used twice.
   bool directory_there_ = false;
   std::uint64_t unsynced_bytes_ = 0;
+  std::vector<Block> to_write_again_;  // That an earlier process wrote behind the snapshot.
   std::vector<std::string> superfluous_;
 
   // The block looked into last, and where.

@@ -45,7 +45,7 @@ class FinishedIdsTest : public testing::Test {
   }
   void store() {
     ids_->close_block(end_);
-    ASSERT_TRUE(ids_->write(end_));
+    ASSERT_TRUE(ids_->write(end_, true));
     ASSERT_TRUE(ids_->sync());
   }
   bool knows(std::uint64_t number) { return ids_->contains(make_id(number)).value(); }
@@ -127,6 +127,60 @@ TEST_F(FinishedIdsTest, BlocksOfWhichOneWasTornAreNoDamageAsLongAsTheJournalHasT
     EXPECT_TRUE(ids_->damage().empty()) << ids_->damage().front().text;
     EXPECT_EQ(known(snapshot, end_), end_ - snapshot);
   }
+}
+
+TEST_F(FinishedIdsTest, OpeningAgainWritesNothingAndKnowsNothingTwice) {
+  add(5000);
+  store();
+  add(9000);
+  ASSERT_TRUE(ids_->write(end_));
+  const std::uint64_t disk_bytes = ids_->use().disk_bytes;
+  const journal::Address covered = ids_->covered();
+  for (int i = 0; i < 5; ++i) {
+    ids_ = std::make_unique<FinishedIds>(disk_, "/store", minutes(60), 64 << 20);
+    ASSERT_TRUE(ids_->open(5000));
+    EXPECT_EQ(ids_->covered(), covered);
+    for (end_ = ids_->covered(); end_ < 14'000;) add(1);
+    ids_->start(now_ms_);
+    ASSERT_TRUE(ids_->write(end_));
+    EXPECT_EQ(ids_->use().ids, 14'000u);
+    EXPECT_EQ(ids_->use().disk_bytes, disk_bytes);
+  }
+  store();
+  crash(Survival::kNothing);  // What the first process had not synced is synced before the snapshot.
+  open(end_);
+  EXPECT_EQ(ids_->use().ids, 14'000u);
+  EXPECT_EQ(known(0, 14'000), 14'000u);
+  EXPECT_TRUE(ids_->damage().empty());
+}
+
+TEST_F(FinishedIdsTest, WithoutABlockFromBeforeTheSnapshotAllIsCollectedAgain) {
+  open(5000);
+  ASSERT_FALSE(ids_->is_anchored());
+  end_ = 5000;
+  add(9000);
+  ASSERT_TRUE(ids_->write(end_));
+  ids_ = std::make_unique<FinishedIds>(disk_, "/store", minutes(60), 64 << 20);
+  ASSERT_TRUE(ids_->open(5000));
+  EXPECT_FALSE(ids_->is_anchored());
+  EXPECT_EQ(ids_->covered(), 5000u);
+  EXPECT_EQ(ids_->use().ids, 0u);
+}
+
+TEST_F(FinishedIdsTest, WhoOnlyLooksRemovesNothing) {
+  for (int i = 0; i < 3; ++i) {
+    add(100);
+    store();
+    now_ms_ += 10 * kMinute;
+  }
+  ids_ = std::make_unique<FinishedIds>(disk_, "/store", std::chrono::seconds(1), 64 << 20);
+  ASSERT_TRUE(ids_->open(end_));
+  ids_->start(now_ms_);
+  ids_->forget_old(now_ms_);
+  EXPECT_FALSE(knows(0));
+  EXPECT_TRUE(ids_->take_superfluous().empty());
+  open(end_);
+  EXPECT_EQ(known(0, 300), 300u);
 }
 
 TEST_F(FinishedIdsTest, IdsAreForgottenAfterTheStatedTimeAndNotBefore) {

@@ -17,6 +17,7 @@ constexpr std::uint64_t kSyncBytes = 4 << 20;
 
 Status Ledger::apply_recovered(const journal::RecordView& view) {
   if (Status applied = state_.apply(view); !applied) return applied;
+  if (view.at.address < finished_ids_.covered()) return {};
   const journal::Address end = view.at.address + view.at.bytes;
   switch (static_cast<journal::RecordType>(view.type)) {
     case journal::RecordType::kDone: {
@@ -37,7 +38,7 @@ Status Ledger::apply_recovered(const journal::RecordView& view) {
 
 void Ledger::start_ids() {
   // A store of a bide that remembered no ids: as far as it knows its done jobs, they are remembered from now on.
-  if (finished_ids_.is_new() && snapshot_at_ != 0) {
+  if (!finished_ids_.is_anchored()) {
     std::vector<std::pair<std::int64_t, JobId>> done;
     for (Slot slot = 0; slot < state_.slots(); ++slot) {
       const Entry& entry = state_[slot];
@@ -71,7 +72,7 @@ Status Ledger::sync_ids() {
 
 Status Ledger::cover_ids() {
   finished_ids_.close_block(journal_->end());
-  if (Status written = finished_ids_.write(journal_->end()); !written) {
+  if (Status written = finished_ids_.write(journal_->end(), true); !written) {
     failed_ = written.error().code != ErrorCode::kDiskFull && !is_passing(written.error());
     return written;
   }
