@@ -38,6 +38,11 @@ void make_empty_directory(const std::string& path) {
   if (error) throw Failure{kCannotMake, "cannot make " + core::quoted(path) + ": " + error.message()};
 }
 
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 struct Progress {
   std::uint64_t bytes = 0;  // To be copied.
   StatusLine line = {};
@@ -85,9 +90,19 @@ StoreCopy copy_store(const std::string& from, const std::string& to) {
   // Held to the end: nobody opens the store while it is copied.
   const auto lock = take(platform::share_directory(from));
   make_empty_directory(to);
-  StoreCopy copy = copy_store_files(from, to);
-  const engine::check::StoreReport made = checked(to);
+  // Under another name until it is whole: a part of a journal looks like one whose end was torn off.
+  const std::string unfinished = without_slash(to) + ".unfinished";
+  make_empty_directory(unfinished);
+  StoreCopy copy = copy_store_files(from, unfinished);
+  const engine::check::StoreReport made = checked(unfinished);
   if (made.records != original.records) throw Failure{kInputOutput, "the copy differs from the original"};
+  std::error_code error;
+  fs::rename(unfinished, to, error);
+  if (error) {
+    throw Failure{kCannotMake, "the copy is in " + core::quoted(unfinished) + " and cannot be renamed to " + core::quoted(to) + ": " +
+                                   error.message()};
+  }
+  take(platform::real_disk().sync_directory(fs::absolute(without_slash(to)).parent_path().string()));
   copy.live_jobs = made.waiting + made.running + made.dead;
   return copy;
 }

@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import shutil
 
 import command
@@ -154,6 +155,15 @@ class StoreTest(command.CommandTest):
         self.bide("store", "restore", "saved", "data")
         self.assertEqual(self.bide_json("job", "show", self.ids[0])["body"], "body 0" * 20)
         self.assertTrue(self.bide_json("audit")["ok"])
+
+    def test_a_copy_that_was_cut_off_does_not_pass_for_a_whole_one(self):
+        code, _, _ = self.run_bide("store", "backup", "data", "saved",
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
+        self.assertNotEqual(code, 0)
+        self.assertEqual(os.listdir(f"{self.folder}/saved"), [])
+        self.assertEqual(self.run_bide("store", "backup", "data", "saved")[0], 73)
+        shutil.rmtree(f"{self.folder}/saved.unfinished")
+        self.assertEqual(self.bide_json("store", "backup", "data", "saved")["live_jobs"], 5)
 
     def test_compacting_keeps_every_job(self):
         report = self.bide_json("store", "compact", "data")
