@@ -194,6 +194,7 @@ class Ledger {
 
   // ledger_ids.cc: done jobs are known for longer than they are kept.
   Status apply_recovered(const journal::RecordView& view);
+  void collect_ids();
   void start_ids();
   Status write_ids();
   Status sync_ids();

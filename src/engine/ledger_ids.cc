@@ -36,17 +36,20 @@ Status Ledger::apply_recovered(const journal::RecordView& view) {
   }
 }
 
-void Ledger::start_ids() {
-  // A store of a bide that remembered no ids: as far as it knows its done jobs, they are remembered from now on.
-  if (!finished_ids_.is_anchored()) {
-    std::vector<std::pair<std::int64_t, JobId>> done;
-    for (Slot slot = 0; slot < state_.slots(); ++slot) {
-      const Entry& entry = state_[slot];
-      if (entry.entry_state() == EntryState::kDone) done.emplace_back(entry.due(), entry.id);
-    }
-    std::sort(done.begin(), done.end());
-    for (const auto& [finished_ms, id] : done) finished_ids_.add(id, 0, finished_ms, journal_->end());
+void Ledger::collect_ids() {
+  if (finished_ids_.is_anchored()) return;
+  // A store of a bide that remembered no ids: as far as the snapshot knows its done jobs, they are remembered from now on.
+  // Afterwards it may be too late: records of done jobs that were forgotten since are perhaps gone.
+  std::vector<std::pair<std::int64_t, JobId>> done;
+  for (Slot slot = 0; slot < state_.slots(); ++slot) {
+    const Entry& entry = state_[slot];
+    if (entry.entry_state() == EntryState::kDone) done.emplace_back(entry.due(), entry.id);
   }
+  std::sort(done.begin(), done.end());
+  for (const auto& [finished_ms, id] : done) finished_ids_.add(id, 0, finished_ms, snapshot_at_);
+}
+
+void Ledger::start_ids() {
   finished_ids_.start(now_ms());
   if (!options_.on_damage) return;
   for (const Damage& damage : finished_ids_.damage()) options_.on_damage(damage);

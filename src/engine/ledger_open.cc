@@ -70,6 +70,7 @@ Status Ledger::recover() {
   if (!snapshot) return snapshot.error();
   snapshot_at_ = snapshot->value_or(0);
   if (Status read = finished_ids_.open(snapshot_at_); !read) return read;
+  collect_ids();
   const journal::JournalOptions journal_options{.segment_bytes = options_.segment_bytes,
                                                 .durability = options_.durability,
                                                 .read_ahead = two_threads};
