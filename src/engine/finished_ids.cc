@@ -38,12 +38,14 @@ FinishedIds::FinishedIds(platform::Disk& disk, const std::string& store, Millise
       ids_in_a_block_(std::max<std::size_t>(kLeastIdsInABlock, most_ids_ / (IdTable::kMostBlocks / 2))) {}
 
 Status FinishedIds::open(journal::Address from) {
+  snapshot_ = from;
   is_anchored_ = from == 0;
   const auto there = disk_.exists(directory_);
   if (!there) return there.error();
-  covered_ = snapshot_ = from;
-  if (!*there) return {};
-  covered_ = 0;
+  if (!*there) {
+    covered_ = from;
+    return {};
+  }
   const auto names = disk_.list(directory_);
   if (!names) return names.error();
   for (const std::string& name : *names) {  // Sorted, and so are their numbers.
@@ -57,7 +59,6 @@ Status FinishedIds::open(journal::Address from) {
     gaps_.push_back({covered_, last_read_.value_or(kUnknown), file, offset});
   }
   covered_ = std::max(covered_, from);
-  snapshot_ = from;
   if (!is_anchored_) {
     // What was known before the snapshot is nowhere here, so all of it is collected again.
     for (File& file : files_) forget(file);

@@ -7,35 +7,23 @@
 #include <utility>
 #include <vector>
 
-#include "engine/ledger.h"
-#include "support/seeded_random.h"
-#include "support/simulated_disk.h"
-#include "support/virtual_clock.h"
+#include "support/ledger_fixture.h"
 
 namespace bide::engine {
 namespace {
 
-class FullDisk : public testing::Test {
+class FullDisk : public LedgerFixture {
  protected:
   void SetUp() override { open(); }
-  void TearDown() override { disk_.halt(); }
 
   void open() {
     EngineOptions options;
-    options.directory = "/store";
-    options.disk = &disk_;
-    options.clock = &clock_;
-    options.random = &random_;
     options.reserve_bytes = 256 << 10;
-    auto opened = Ledger::open(std::move(options));
-    ASSERT_TRUE(opened) << opened.error().message;
-    ledger_ = std::move(*opened);
+    open_ledger(std::move(options));
     ledger_->subscribe(++last_subscription_, {.credit = 100}, [](const std::vector<Lease>&) {});
   }
   void kill() {
-    disk_.halt();
-    ledger_.reset();
-    disk_.crash({.unsynced = support::Survival::kEverything});
+    die(support::Survival::kEverything);
   }
   // Also what the journal has taken for itself, as if power loss had taken it back.
   void fill() {
@@ -53,15 +41,7 @@ class FullDisk : public testing::Test {
 
   std::vector<Lease> step() {
     EXPECT_TRUE(ledger_->begin());
-    EXPECT_TRUE(ledger_->expire_leases());
-    auto deliveries = ledger_->grant();
-    EXPECT_TRUE(deliveries);
-    EXPECT_TRUE(ledger_->commit());
-    std::vector<Lease> leases;
-    for (Delivery& delivery : *deliveries) {
-      for (Lease& lease : delivery.leases) leases.push_back(std::move(lease));
-    }
-    return leases;
+    return end_step();
   }
   Status enqueue(std::size_t bytes = 100) {
     EXPECT_TRUE(ledger_->begin());
@@ -82,10 +62,6 @@ class FullDisk : public testing::Test {
   }
   std::uint32_t crashes_of(const JobId& id) { return ledger_->find(id).value().counts.crashed; }
 
-  support::SimulatedDisk disk_{1};
-  support::VirtualClock clock_;
-  support::SeededRandom random_{1};
-  std::unique_ptr<Ledger> ledger_;
   std::uint32_t last_subscription_ = 0;
 };
 

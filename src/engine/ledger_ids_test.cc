@@ -9,10 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/ledger.h"
-#include "support/seeded_random.h"
-#include "support/simulated_disk.h"
-#include "support/virtual_clock.h"
+#include "support/ledger_fixture.h"
 
 namespace bide::engine {
 namespace {
@@ -25,25 +22,18 @@ JobId make_id(std::uint64_t number) {
   return JobId(bytes);
 }
 
-class RememberedIds : public testing::Test {
+class RememberedIds : public LedgerFixture {
  protected:
   void SetUp() override { open(); }
-  void TearDown() override { disk_.halt(); }
 
   void open() {
     EngineOptions options;
-    options.directory = "/store";
-    options.disk = &disk_;
-    options.clock = &clock_;
-    options.random = &random_;
     options.done_limit = 10;
     options.segment_bytes = 64 << 10;
     options.snapshot_bytes = 64 << 10;
     options.reserve_bytes = 64 << 10;
     options.on_damage = [this](const Damage& damage) { damage_.push_back(damage); };
-    auto opened = Ledger::open(std::move(options));
-    ASSERT_TRUE(opened) << opened.error().message;
-    ledger_ = std::move(*opened);
+    open_ledger(std::move(options));
     ledger_->subscribe(1, {.credit = 1000, .lease = Milliseconds(60'000)}, [](const std::vector<Lease>&) {});
   }
   void reopen() {
@@ -51,21 +41,12 @@ class RememberedIds : public testing::Test {
     open();
   }
   void crash(Survival unsynced) {
-    disk_.halt();
-    ledger_.reset();
-    disk_.crash({.unsynced = unsynced});
+    die(unsynced);
     open();
   }
   std::vector<Lease> finish_step() {
-    EXPECT_TRUE(ledger_->expire_leases());
-    auto deliveries = ledger_->grant();
-    EXPECT_TRUE(deliveries);
-    EXPECT_TRUE(ledger_->commit());
+    std::vector<Lease> leases = end_step();
     ledger_->take_spent()();
-    std::vector<Lease> leases;
-    for (Delivery& delivery : *deliveries) {
-      for (Lease& lease : delivery.leases) leases.push_back(std::move(lease));
-    }
     return leases;
   }
   Result<Enqueued> enqueue(const JobId& id) {
@@ -108,10 +89,6 @@ class RememberedIds : public testing::Test {
     return again->existed;
   }
 
-  support::SimulatedDisk disk_{1};
-  support::VirtualClock clock_;
-  support::SeededRandom random_{1};
-  std::unique_ptr<Ledger> ledger_;
   std::vector<Lease> leases_;
   std::vector<Damage> damage_;
 };

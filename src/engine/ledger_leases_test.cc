@@ -7,30 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include "engine/ledger.h"
-#include "support/seeded_random.h"
-#include "support/simulated_disk.h"
-#include "support/virtual_clock.h"
+#include "support/ledger_fixture.h"
 
 namespace bide::engine {
 namespace {
 
 using support::Survival;
 
-class LastingLeases : public testing::Test {
+class LastingLeases : public LedgerFixture {
  protected:
   void SetUp() override { open(); }
-  void TearDown() override { disk_.halt(); }
 
   void open() {
-    EngineOptions options;
-    options.directory = "/store";
-    options.disk = &disk_;
-    options.clock = &clock_;
-    options.random = &random_;
-    auto opened = Ledger::open(std::move(options));
-    ASSERT_TRUE(opened) << opened.error().message;
-    ledger_ = std::move(*opened);
+    open_ledger({});
     ledger_->subscribe(
         ++last_subscription_,
         {.credit = 100, .lease = Milliseconds(kLeaseMs), .worker = "far away", .outlives_process = true},
@@ -38,27 +27,13 @@ class LastingLeases : public testing::Test {
   }
   // The process dies, or the whole machine.
   void crash(Survival unsynced = Survival::kEverything) {
-    disk_.halt();
-    ledger_.reset();
-    disk_.crash({.unsynced = unsynced});
+    die(unsynced);
     open();
   }
   // What was granted in this step, when it is safe to hand it out.
   std::vector<Lease> step() {
     EXPECT_TRUE(ledger_->begin());
-    return rest_of_step();
-  }
-  std::vector<Lease> rest_of_step() {
-    EXPECT_TRUE(ledger_->expire_leases());
-    auto deliveries = ledger_->grant();
-    EXPECT_TRUE(deliveries);
-    EXPECT_TRUE(ledger_->commit());
-    for (const auto& callback : ledger_->take_callbacks()) callback({});
-    std::vector<Lease> leases;
-    for (Delivery& delivery : *deliveries) {
-      for (Lease& lease : delivery.leases) leases.push_back(std::move(lease));
-    }
-    return leases;
+    return end_step();
   }
   Lease enqueue_and_lease(RetryPolicy retry = RetryPolicy::none(), Milliseconds time_limit = Job().time_limit) {
     EXPECT_TRUE(ledger_->begin());
@@ -66,12 +41,12 @@ class LastingLeases : public testing::Test {
     job.retry = retry;
     job.time_limit = time_limit;
     EXPECT_TRUE(ledger_->enqueue(Offer::of({job}, {})).at(0));
-    return rest_of_step().at(0);
+    return end_step().at(0);
   }
   void extend(const Lease& lease) {
     ASSERT_TRUE(ledger_->begin());
     EXPECT_FALSE(ledger_->extend({{lease.job.id, lease.token}}).at(0).lost);
-    EXPECT_TRUE(rest_of_step().empty());
+    EXPECT_TRUE(end_step().empty());
   }
   Status settle(const Lease& lease, Outcome outcome) {
     EXPECT_TRUE(ledger_->begin());
@@ -86,7 +61,7 @@ class LastingLeases : public testing::Test {
     EXPECT_TRUE(settle(first, Dead{.error = "the first life"}));
     EXPECT_TRUE(ledger_->begin());
     EXPECT_TRUE(ledger_->replay({first.job.id}, {}).at(0));
-    return rest_of_step().at(0);
+    return end_step().at(0);
   }
   void save_body(const Lease& lease, const std::string& body) {
     ASSERT_TRUE(ledger_->begin());
@@ -108,10 +83,6 @@ class LastingLeases : public testing::Test {
 
   static constexpr std::int64_t kLeaseMs = 60'000;
 
-  support::SimulatedDisk disk_{1};
-  support::VirtualClock clock_;
-  support::SeededRandom random_{1};
-  std::unique_ptr<Ledger> ledger_;
   std::uint32_t last_subscription_ = 0;
 };
 
@@ -133,7 +104,7 @@ TEST_F(LastingLeases, HaveTheRestOfTheirTimeLimitHoweverLongTheStoreWasClosed) {
   advance(15'000);
   ASSERT_TRUE(ledger_->begin());
   ASSERT_TRUE(ledger_->enqueue(Offer::of({Job{.kind = "work", .queue = "another"}}, {})).at(0));
-  rest_of_step();
+  end_step();
   disk_.halt();
   ledger_.reset();
   disk_.crash({.unsynced = Survival::kEverything});
@@ -175,7 +146,7 @@ TEST_F(LastingLeases, ASettleOfAJobThatCannotBeReadQuarantinesIt) {
     ASSERT_TRUE(ledger_->begin());
     Job other{.kind = "work", .queue = "another", .body = std::string(2 << 20, 'x')};
     others.push_back(ledger_->enqueue(Offer::of({other}, {})).at(0)->id);
-    rest_of_step();
+    end_step();
   }
   ASSERT_TRUE(ledger_->find(others[0]));
   const Status settled = settle(lease, RetryAt{.error = "once more"});
@@ -195,7 +166,7 @@ TEST_F(LastingLeases, KeepTheirLengthInASnapshotToo) {
   ledger_->unsubscribe(last_subscription_);
   const std::string body(1 << 20, 'x');
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(ledger_->enqueue(Offer::of({Job{.kind = "large", .body = body}}, {})).at(0));
-  rest_of_step();
+  end_step();
   while (ledger_->tidy().value()) ledger_->take_spent()();
   bool has_snapshot = false;
   for (const std::string& file : disk_.files()) has_snapshot |= file.find("/snapshot-") != std::string::npos;
@@ -232,7 +203,7 @@ TEST_F(LastingLeases, ThatReachedTheirWorkerAreCharged) {
   const Lease lease = enqueue_and_lease();
   ASSERT_TRUE(ledger_->begin());
   ASSERT_TRUE(ledger_->mark_delivered({{lease.job.id, lease.token}}));
-  rest_of_step();
+  end_step();
   crash();
   advance(kLeaseMs);
   EXPECT_TRUE(step().empty());
@@ -288,17 +259,17 @@ TEST_F(LastingLeases, AreGivenUpToTheLimitOfDeliveriesWhateverBecomesOfThem) {
   std::vector<Job> jobs(10, Job{.kind = "work"});
   ledger_->set_delivery_limit(last_subscription_, 3);
   for (const auto& enqueued : ledger_->enqueue(Offer::of(std::move(jobs), {}))) ASSERT_TRUE(enqueued);
-  EXPECT_EQ(rest_of_step().size(), 3u);
+  EXPECT_EQ(end_step().size(), 3u);
   // They run out, and that makes no room for others.
   advance(kLeaseMs);
   EXPECT_TRUE(step().empty());
   EXPECT_EQ(ledger_->state().leases().size(), 0u);
   ASSERT_TRUE(ledger_->begin());
   ledger_->set_delivery_limit(last_subscription_, 5);
-  EXPECT_EQ(rest_of_step().size(), 2u);
+  EXPECT_EQ(end_step().size(), 2u);
   ASSERT_TRUE(ledger_->begin());
   ledger_->set_delivery_limit(last_subscription_, 2);
-  EXPECT_TRUE(rest_of_step().empty());
+  EXPECT_TRUE(end_step().empty());
 }
 
 // A batch of the journal has an end, and each crash takes the history of its job along.

@@ -9,49 +9,25 @@
 #include <utility>
 #include <vector>
 
-#include "engine/ledger.h"
-#include "support/seeded_random.h"
-#include "support/simulated_disk.h"
-#include "support/virtual_clock.h"
+#include "support/ledger_fixture.h"
 
 namespace bide::engine {
 namespace {
 
-class LedgerNames : public testing::Test {
+class LedgerNames : public LedgerFixture {
  protected:
   void SetUp() override { open(); }
-  void TearDown() override { disk_.halt(); }
 
   void open() {
     EngineOptions options;
-    options.directory = "/store";
-    options.disk = &disk_;
-    options.clock = &clock_;
-    options.random = &random_;
     options.snapshot_bytes = snapshot_bytes_;
-    auto opened = Ledger::open(std::move(options));
-    ASSERT_TRUE(opened) << opened.error().message;
-    ledger_ = std::move(*opened);
+    open_ledger(std::move(options));
   }
   void crash() {
-    disk_.halt();
-    ledger_.reset();
-    disk_.crash({});
+    die(support::Survival::kChance);
     open();
   }
   void begin() { ASSERT_TRUE(ledger_->begin()); }
-  std::vector<Lease> end() {
-    EXPECT_TRUE(ledger_->expire_leases());
-    auto deliveries = ledger_->grant();
-    EXPECT_TRUE(deliveries);
-    EXPECT_TRUE(ledger_->commit());
-    for (const auto& callback : ledger_->take_callbacks()) callback({});
-    std::vector<Lease> leases;
-    for (Delivery& delivery : *deliveries) {
-      for (Lease& lease : delivery.leases) leases.push_back(std::move(lease));
-    }
-    return leases;
-  }
   Result<Enqueued> enqueue(const std::string& queue, const std::string& kind = "work") {
     return ledger_->enqueue(Offer::of({Job{.kind = kind, .queue = queue}}, {})).at(0);
   }
@@ -82,12 +58,7 @@ class LedgerNames : public testing::Test {
     EXPECT_TRUE(report.problems.empty()) << report.problems.front();
   }
 
-  std::uint64_t snapshot_bytes_ = EngineOptions().snapshot_bytes;
-  support::SimulatedDisk disk_{1};
-  support::VirtualClock clock_;
-  support::SeededRandom random_{1};
-  std::unique_ptr<Ledger> ledger_;
-};
+  std::uint64_t snapshot_bytes_ = EngineOptions().snapshot_bytes;};
 
 using Strings = std::vector<std::string>;
 
@@ -95,17 +66,17 @@ TEST_F(LedgerNames, AQueueIsThereWhileItHasAJobOrIsPaused) {
   begin();
   const JobId id = enqueued("jobs");
   ASSERT_TRUE(ledger_->pause("paused", true));
-  end();
+  end_step();
   EXPECT_EQ(queues(), (Strings{"jobs", "paused"}));
   begin();
   ASSERT_TRUE(ledger_->cancel({id}).at(0));
-  end();
+  end_step();
   EXPECT_EQ(queues(), Strings{"paused"});
   crash();
   EXPECT_EQ(queues(), Strings{"paused"});
   begin();
   ASSERT_TRUE(ledger_->pause("paused", false));
-  end();
+  end_step();
   EXPECT_EQ(queues(), Strings{});
   expect_sound();
 }
@@ -113,24 +84,24 @@ TEST_F(LedgerNames, AQueueIsThereWhileItHasAJobOrIsPaused) {
 TEST_F(LedgerNames, AWorkerMakesNoQueueButKeepsTheOneItTakesFrom) {
   begin();
   subscribe(1, {"jobs"});
-  end();
+  end_step();
   EXPECT_EQ(queues(), Strings{});
   begin();
   const JobId id = enqueued("jobs");
-  const std::vector<Lease> leases = end();
+  const std::vector<Lease> leases = end_step();
   ASSERT_EQ(leases.size(), 1u);
   EXPECT_EQ(leases[0].job.id, id);
   begin();
   settle_as_done(leases);
-  end();
+  end_step();
   clock_.advance(std::chrono::hours(2));
   begin();
-  end();
+  end_step();
   EXPECT_EQ(queues(), Strings{"jobs"});
   expect_sound();
   begin();
   ledger_->unsubscribe(1);
-  end();
+  end_step();
   EXPECT_EQ(queues(), Strings{});
   expect_sound();
 }
@@ -138,12 +109,12 @@ TEST_F(LedgerNames, AWorkerMakesNoQueueButKeepsTheOneItTakesFrom) {
 TEST_F(LedgerNames, WorkersThatAskForManyNamesLeaveThemToOthers) {
   begin();
   for (int i = 0; i < 300; ++i) subscribe(static_cast<std::uint32_t>(i + 1), names_from(i * 250, 250));
-  end();
+  end_step();
   EXPECT_EQ(queues(), Strings{});
   begin();
   for (int i = 0; i < 300; ++i) ledger_->unsubscribe(static_cast<std::uint32_t>(i + 1));
   EXPECT_TRUE(enqueue("another"));
-  end();
+  end_step();
   EXPECT_EQ(queues(), Strings{"another"});
 }
 
@@ -156,12 +127,12 @@ TEST_F(LedgerNames, WhoHasAllTheNamesInUseGetsNoMoreUntilOneIsFree) {
   ASSERT_TRUE(ledger_->cancel({last}).at(0));
   EXPECT_TRUE(enqueue("another"));
   EXPECT_EQ(enqueue("yet_another").error().code, ErrorCode::kOverloaded);
-  end();
+  end_step();
   crash();
   EXPECT_EQ(queues().size(), kMaxNames);
   begin();
   EXPECT_EQ(enqueue("yet_another").error().code, ErrorCode::kOverloaded);
-  end();
+  end_step();
   expect_sound();
 }
 
@@ -174,12 +145,12 @@ TEST_F(LedgerNames, MoreThanThereAreNumbersAreUsedInTurnAndFoundAfterARestart) {
     begin();
     subscribe(1, names);
     for (const std::string& name : names) ASSERT_TRUE(enqueue(name, "kind_of_" + name));
-    const std::vector<Lease> leases = end();
+    const std::vector<Lease> leases = end_step();
     ASSERT_EQ(leases.size(), names.size());
     begin();
     settle_as_done(leases);
     ledger_->unsubscribe(1);
-    end();
+    end_step();
   }
   EXPECT_LE(queues().size(), kMaxNames);
   expect_sound();
@@ -190,7 +161,7 @@ TEST_F(LedgerNames, MoreThanThereAreNumbersAreUsedInTurnAndFoundAfterARestart) {
   EXPECT_TRUE(std::binary_search(found.begin(), found.end(), "name" + std::to_string(kAll - 1)));
   begin();
   EXPECT_TRUE(enqueue("another", "another_kind"));
-  end();
+  end_step();
   EXPECT_EQ(ledger_->audit().done, static_cast<std::uint64_t>(kAll));
 }
 
@@ -203,12 +174,12 @@ TEST_F(LedgerNames, ASnapshotWithGapsInTheNumbersIsReadAsItWas) {
   const JobId c = enqueue("c", "kind_c").value().id;
   ASSERT_TRUE(ledger_->pause("paused", true));
   ASSERT_TRUE(ledger_->cancel({a}).at(0));
-  end();
+  end_step();
   while (ledger_->tidy().value()) ledger_->take_spent()();
   begin();
   ASSERT_TRUE(ledger_->cancel({b}).at(0));
   const JobId d = enqueue("d", "kind_d").value().id;
-  end();
+  end_step();
   bool has_snapshot = false;
   for (const std::string& file : disk_.files()) has_snapshot |= file.find("/snapshot-") != std::string::npos;
   ASSERT_TRUE(has_snapshot);
@@ -225,16 +196,16 @@ TEST_F(LedgerNames, ASnapshotWithGapsInTheNumbersIsReadAsItWas) {
 TEST_F(LedgerNames, APurgeOfAQueueThatIsGoneLeavesTheOthersAlone) {
   begin();
   const JobId old = enqueued("old");
-  end();
+  end_step();
   begin();
   std::optional<Result<std::uint64_t>> purged;
   ledger_->purge("old", [&](Result<std::uint64_t> answer) { purged = std::move(answer); });
   ASSERT_TRUE(ledger_->cancel({old}).at(0));
   const JobId other = enqueued("new");
-  end();
+  end_step();
   while (ledger_->has_tasks()) {
     begin();
-    end();
+    end_step();
   }
   ASSERT_TRUE(purged.has_value());
   EXPECT_EQ(purged->value(), 0u);
@@ -247,7 +218,7 @@ TEST_F(LedgerNames, AQueueCountsEachSubscriptionOnce) {
   subscribe(2, {"a"});
   subscribe(3, {"c"});
   for (const char* queue : {"a", "b", "d"}) (void)enqueued(queue);
-  (void)end();
+  (void)end_step();
   std::vector<std::pair<std::string, int>> workers;
   for (const QueueInfo& info : ledger_->queues()) workers.emplace_back(info.name, info.workers);
   EXPECT_EQ(workers, (std::vector<std::pair<std::string, int>>{{"a", 2}, {"b", 1}, {"d", 0}}));

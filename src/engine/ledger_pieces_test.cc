@@ -8,31 +8,21 @@
 #include <utility>
 #include <vector>
 
-#include "engine/ledger.h"
-#include "support/seeded_random.h"
-#include "support/simulated_disk.h"
-#include "support/virtual_clock.h"
+#include "support/ledger_fixture.h"
 
 namespace bide::engine {
 namespace {
 
-class Pieces : public testing::Test {
+class Pieces : public LedgerFixture {
  protected:
   static constexpr std::size_t kPiece = 100;
   static constexpr std::size_t kMany = 2000;
 
   void SetUp() override {
     EngineOptions options;
-    options.directory = "/store";
-    options.disk = &disk_;
-    options.clock = &clock_;
-    options.random = &random_;
     options.piece = kPiece;
-    auto opened = Ledger::open(std::move(options));
-    ASSERT_TRUE(opened) << opened.error().message;
-    ledger_ = std::move(*opened);
+    open_ledger(std::move(options));
   }
-  void TearDown() override { disk_.halt(); }
 
   void subscribe(int credit) {
     ledger_->subscribe(1, {.credit = credit, .lease = Milliseconds(60'000)}, [](const std::vector<Lease>&) {});
@@ -42,16 +32,7 @@ class Pieces : public testing::Test {
     EXPECT_TRUE(ledger_->begin());
     // A walk stops between two runs of a list, and a task may be under way beside what has come due.
     EXPECT_LE(ledger_->state().handled() - before, 2 * (kPiece + RunList::kMostInARun));
-    EXPECT_TRUE(ledger_->expire_leases());
-    auto deliveries = ledger_->grant();
-    EXPECT_TRUE(deliveries);
-    EXPECT_TRUE(ledger_->commit());
-    for (const auto& callback : ledger_->take_callbacks()) callback({});
-    std::vector<Lease> leases;
-    for (Delivery& delivery : *deliveries) {
-      for (Lease& lease : delivery.leases) leases.push_back(std::move(lease));
-    }
-    return leases;
+    return end_step();
   }
   std::vector<JobId> enqueue(std::size_t many, const Job& job) {
     EXPECT_TRUE(ledger_->begin());
@@ -62,11 +43,6 @@ class Pieces : public testing::Test {
   }
   QueueInfo queue() { return ledger_->queues().at(0); }
   bool has_work() { return ledger_->next_wake_us() && *ledger_->next_wake_us() <= clock_.now().elapsed_us; }
-
-  support::SimulatedDisk disk_{1};
-  support::VirtualClock clock_;
-  support::SeededRandom random_{1};
-  std::unique_ptr<Ledger> ledger_;
 };
 
 TEST_F(Pieces, JobsDueAtTheSameMillisecondBecomeReadyInPieces) {
