@@ -172,18 +172,7 @@ TEST_F(Connection, IsAnsweredFromAnyThreadAtAnyTime) {
 TEST_F(Connection, TellsARouteThatItsClientIsGone) {
   start();
   for (const bool slams : {false, true}) {
-    RawClient client(port_);
-    client.send(get("/later"));
-    Held held = wait_for_reply();
-    std::promise<void> gone;
-    held.reply.on_gone([&] { gone.set_value(); });
-    if (slams) {
-      client.slam();
-    } else {
-      client.close();
-    }
-    EXPECT_EQ(gone.get_future().wait_for(20s), std::future_status::ready);
-    held.reply.send({.status = 200});
+    abandoned(slams).reply.send({.status = 200});
   }
   expect_alive();
 }
@@ -215,32 +204,14 @@ TEST_F(Connection, TellsARouteWhetherItsAnswerWasWritten) {
     client->slam();
     EXPECT_EQ(future.get(), "lost");
   }
-  {
-    RawClient client(port_);
-    client.send(get("/later"));
-    Held held = wait_for_reply();
-    std::promise<void> gone;
-    held.reply.on_gone([&] { gone.set_value(); });
-    client.slam();
-    gone.get_future().wait();
-    EXPECT_EQ(answered(held, 100).get(), "lost");
-  }
+  Held held = abandoned(true);
+  EXPECT_EQ(answered(held, 100).get(), "lost");
 }
 
 TEST_F(Connection, OfAClientThatHungUpIsNoFaultOfTheServer) {
   start();
   for (const bool slams : {false, true}) {
-    RawClient client(port_);
-    client.send(get("/later"));
-    Held held = wait_for_reply();
-    std::promise<void> gone;
-    held.reply.on_gone([&] { gone.set_value(); });
-    if (slams) {
-      client.slam();
-    } else {
-      client.close();
-    }
-    gone.get_future().wait();
+    const Held held = abandoned(slams);
     // As a route does that has nobody to answer: the reply is destroyed.
   }
   EXPECT_EQ(wait_for_served(2), (std::vector<int>{kClientGone, kClientGone}));

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -85,6 +86,22 @@ class HttpFixture : public testing::Test {
     if (!changed_.wait_for(lock, patience, [this] { return !held_.empty(); })) return std::nullopt;
     Held held = std::move(held_.front());
     held_.pop_front();
+    return held;
+  }
+
+  // A request whose client went away before it was answered, and whose route has been told.
+  Held abandoned(bool slams) {
+    RawClient client(port_);
+    client.send(get("/later"));
+    Held held = wait_for_reply();
+    std::promise<void> gone;
+    held.reply.on_gone([&] { gone.set_value(); });
+    if (slams) {
+      client.slam();
+    } else {
+      client.close();
+    }
+    gone.get_future().wait();
     return held;
   }
 
