@@ -21,6 +21,12 @@ class SlowInspector : public support::FakeInspector {
     if (answers_at_once) return done(JobInfo{});
     asked.push_back(std::move(done));
   }
+  // Answers whoever has waited longest.
+  void answer() {
+    const Completion<JobInfo> first = std::move(asked.front());
+    asked.erase(asked.begin());
+    first(JobInfo{});
+  }
 
   std::vector<Completion<JobInfo>> asked;
   bool answers_at_once = false;
@@ -33,9 +39,7 @@ TEST(BoundedReads, NoMoreThanAFewAreUnderWayAtATime) {
   for (int i = 0; i < 100; ++i) finds->find({.name = "one"}, {}, [&](const Result<JobInfo>& info) { found += info ? 1 : 0; });
   while (!inspector.asked.empty()) {
     EXPECT_LE(inspector.asked.size(), std::size_t{BoundedReads::kAtOnceOfOne});
-    const Completion<JobInfo> first = std::move(inspector.asked.front());
-    inspector.asked.erase(inspector.asked.begin());
-    first(JobInfo{});
+    inspector.answer();
   }
   EXPECT_EQ(found, 100u);
 }
@@ -52,12 +56,10 @@ TEST(BoundedReads, OneWhoAsksForMuchDoesNotKeepOthersWaiting) {
   ask("z");
   ASSERT_EQ(inspector.asked.size(), 4u) << "there is a place beside those of one who waits with more";
   ask("a");
-  for (int i = 0; i < 5; ++i) {
-    const Completion<JobInfo> first = std::move(inspector.asked.front());
-    inspector.asked.erase(inspector.asked.begin());
-    first(JobInfo{});
-  }
+  for (int i = 0; i < 5; ++i) inspector.answer();
   EXPECT_EQ(found, (std::vector<std::string>{"greedy", "greedy", "a", "z", "a"}));
+  while (!inspector.asked.empty()) inspector.answer();
+  EXPECT_EQ(found.size(), 103u);
 }
 
 TEST(BoundedReads, OfOneCallerThoseWhoseLastReadWasSmallComeFirst) {
@@ -67,18 +69,13 @@ TEST(BoundedReads, OfOneCallerThoseWhoseLastReadWasSmallComeFirst) {
   const auto ask = [&](std::uint64_t connection) {
     finds->find({.name = "one", .connection = connection}, {}, [&found, connection](const Result<JobInfo>&) { found.push_back(connection); });
   };
-  const auto answer = [&] {
-    const Completion<JobInfo> first = std::move(inspector.asked.front());
-    inspector.asked.erase(inspector.asked.begin());
-    first(JobInfo{});
-  };
   ask(1);
-  answer();
+  inspector.answer();
   for (std::uint64_t connection = 100; connection < 200; ++connection) ask(connection);
   ask(1);
-  for (int i = 0; i < 3; ++i) answer();
+  for (int i = 0; i < 3; ++i) inspector.answer();
   EXPECT_EQ(found, (std::vector<std::uint64_t>{1, 100, 101, 1})) << "after those that were under way";
-  while (!inspector.asked.empty()) answer();
+  while (!inspector.asked.empty()) inspector.answer();
   EXPECT_EQ(found.size(), 102u);
 }
 
