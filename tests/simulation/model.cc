@@ -152,11 +152,15 @@ void World::shift_dues(std::int64_t by_ms) {
   }
 }
 
+std::int64_t World::due_after(Milliseconds after, const Moment& moment) {
+  return after.count() > 0 ? moment.now_ms_rounded_up() + after.count() : moment.now_ms();
+}
+
 void World::wait_for(ModelJob& job, Milliseconds after, const Moment& moment) {
   job.due_is_wall = false;
   job.due_slack_ms = 0;
   job.was_due = false;
-  job.due_ms = after.count() > 0 ? moment.now_ms_rounded_up() + after.count() : moment.now_ms();
+  job.due_ms = due_after(after, moment);
   job.not_before_elapsed_us = moment.elapsed_us + std::max<std::int64_t>(0, after.count()) * 1000;
   job.not_before_wall_us = ModelJob::kAlways;
 }

@@ -128,6 +128,8 @@ class World {
     return {instant.elapsed_us, instant.wall_us, instant.elapsed_us + offset_us_};
   }
   std::int64_t offset_us() const { return offset_us_; }
+  // When a span of time that begins now has passed for certain.
+  static std::int64_t due_after(Milliseconds after, const Moment& moment);
   void shift_dues(std::int64_t by_ms);
 
   void accept(const Job& job, std::uint64_t tag, const BodyPlan& body, const Moment& moment);

@@ -355,7 +355,8 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
   const bool cancelled = job->cancel_requested;
   if (std::holds_alternative<Done>(settlement.outcome)) {
     now_.finish(tag, *body, moment_);
-    now_.change(tag).clock_forward_us = clock_forward_us_;
+    // Without a step that the ledger has yet to follow: if it never does, the span counts as time that passed.
+    now_.change(tag).clock_forward_us = clock_forward_us_ - std::max<std::int64_t>(0, moment_.wall_us - moment_.now_us);
     done_ids_.insert(lease.id);
     done_tokens_.insert(lease.token);
     tally_.add(Event::kSettledDone);
