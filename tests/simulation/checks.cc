@@ -55,7 +55,7 @@ void Simulation::observe_leases() {
     if (job.outlives_process && job.subscription == 0 && !job.delivered) {
       tally_.add(Event::kLeasesUnheardOf);
       if (job.unheard < kMostUnheard) {
-        now_.come_back_unheard(tag);
+        now_.come_back_unheard(tag, moment_);
       } else {
         now_.die(tag, {.reason = DeadReason::kPoison, .fault = Fault::kLost}, moment_, false);
       }

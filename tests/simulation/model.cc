@@ -263,15 +263,17 @@ void World::give_back(std::uint64_t tag, const Returned& outcome, const Moment& 
   job.ended_token_known = true;
   job.token = 0;
   if (outcome.after.count() > 0) wait_for(job, outcome.after, moment);
+  job.was_due = is_due(job, moment);
 }
 
-void World::come_back_unheard(std::uint64_t tag) {
+void World::come_back_unheard(std::uint64_t tag, const Moment& moment) {
   ModelJob& job = change(tag);
   job.phase = Phase::kWaiting;
   job.unheard += 1;
   job.ended_token = 0;
   job.ended_token_known = true;
   job.token = 0;
+  job.was_due = is_due(job, moment);
 }
 
 void World::finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment) {

@@ -140,7 +140,7 @@ class World {
   void die(std::uint64_t tag, const Dead& outcome, const Moment& moment, bool settled);
   void expire(std::uint64_t tag, const Moment& moment);
   void give_back(std::uint64_t tag, const Returned& outcome, const Moment& moment, bool settled);
-  void come_back_unheard(std::uint64_t tag);
+  void come_back_unheard(std::uint64_t tag, const Moment& moment);
   void finish(std::uint64_t tag, const BodyPlan& result, const Moment& moment);
   void reschedule(std::uint64_t tag, Time due, const Moment& moment);
   void postpone(std::uint64_t tag, std::int64_t due_ms, Milliseconds at_least, const Moment& moment);
