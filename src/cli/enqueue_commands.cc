@@ -160,6 +160,9 @@ int enqueue(const Invocation& call) {
   if (const Capabilities can = client.broker().capabilities(); call.has(kWaitFlag.name) && !can.inspect) {
     fail_usage("--wait: this broker cannot tell when a job is done; nothing was enqueued: " + can.why_not);
   }
+  if (job.priority != 0 && !client.broker().capabilities().priorities) {
+    warnings.add("--priority: this broker carries it and does not obey it");
+  }
   const Enqueued enqueued = enqueue_one(client, job);
   if (enqueued.existed) warn_existed(client, job, warnings);
   if (call.has(kWaitFlag.name)) return wait_and_print(client, enqueued.id, timeout, call.json(), &warnings);

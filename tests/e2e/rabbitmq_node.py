@@ -9,8 +9,8 @@ import time
 
 from running_server import free_port
 
-# The real script: the one in the PATH insists on another user.
-SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+# The real script, in BIDE_RABBITMQ_SBIN where another version is installed: the one in the PATH insists on another user.
+SERVER = os.path.join(os.environ.get("BIDE_RABBITMQ_SBIN") or "/usr/lib/rabbitmq/bin", "rabbitmq-server")
 EPMD = "/usr/bin/epmd"
 ERL_CALL = "/usr/bin/erl_call"
 BOOT_AT_MOST = 240

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -22,8 +23,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// The real scripts: those in the PATH insist on another user.
-constexpr char kServer[] = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+// The real script, in BIDE_RABBITMQ_SBIN where another version is installed: the one in the PATH insists on another user.
+std::string server_script() {
+  const char* const folder = std::getenv("BIDE_RABBITMQ_SBIN");
+  return std::string(folder == nullptr || *folder == '\0' ? "/usr/lib/rabbitmq/bin" : folder) + "/rabbitmq-server";
+}
 constexpr char kEpmd[] = "/usr/bin/epmd";
 // Asks a node directly: a hundredth of what rabbitmqctl costs, which starts a virtual machine for each question.
 constexpr char kErlCall[] = "/usr/bin/erl_call";
@@ -62,7 +66,7 @@ std::string end_of(const std::string& path) {
 }  // namespace
 
 bool RabbitmqServer::is_installed() {
-  return access(kServer, X_OK) == 0 && access(kErlCall, X_OK) == 0 && access(kEpmd, X_OK) == 0;
+  return access(server_script().c_str(), X_OK) == 0 && access(kErlCall, X_OK) == 0 && access(kEpmd, X_OK) == 0;
 }
 
 RabbitmqServer::RabbitmqServer(int nodes) : nodes_(static_cast<std::size_t>(nodes)) {
@@ -243,7 +247,7 @@ void RabbitmqServer::start_epmd() {
 
 void RabbitmqServer::launch(Node& node) {
   std::filesystem::remove(node.directory + "/pid");
-  node.process = spawn({.arguments = {kServer},
+  node.process = spawn({.arguments = {server_script()},
                         .environment = environment(node),
                         .directory = node.directory,
                         .output = node.directory + "/output"});

@@ -5,6 +5,8 @@
 // test is killed a small shell that outlives it ends the processes and removes the folder. Dead-letter workers wait 3 s
 // for a confirm, instead of three minutes, so that delays go on soon after a restart.
 //
+// The version is the installed one, or that whose sbin folder BIDE_RABBITMQ_SBIN names.
+//
 // A failure to start throws, with the end of the log.
 
 #pragma once

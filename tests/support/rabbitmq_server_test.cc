@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -27,6 +28,14 @@ int processes_of(const std::string& directory) {
     if (text.find(mark + '\0') != std::string::npos || text.ends_with(mark)) ++count;
   }
   return count;
+}
+
+TEST(RabbitmqServer, AnotherVersionIsUsedWhereItsFolderIsNamed) {
+  const char* const before = std::getenv("BIDE_RABBITMQ_SBIN");
+  const std::string kept = before == nullptr ? "" : before;
+  ASSERT_EQ(setenv("BIDE_RABBITMQ_SBIN", "/no/such/folder", 1), 0);
+  EXPECT_FALSE(RabbitmqServer::is_installed());
+  ASSERT_EQ(setenv("BIDE_RABBITMQ_SBIN", kept.c_str(), 1), 0);
 }
 
 TEST(RabbitmqServer, KeepsWhatItHadThroughAKill) {

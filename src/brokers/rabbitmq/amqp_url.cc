@@ -134,6 +134,9 @@ Status set_max_length(Settings& settings, const std::string& value) {
 Status set_delivery_limit(Settings& settings, const std::string& value) {
   return set_number<std::uint32_t, &Settings::delivery_limit>(settings, value, 4, 1'000'000'000);
 }
+Status set_max_message_size(Settings& settings, const std::string& value) {
+  return set_number<std::uint64_t, &Settings::max_message_size>(settings, value, 1, 536'870'912);
+}
 Status set_ca(Settings& settings, const std::string& value) { return settings.tls.ca = value, Status(); }
 Status set_certificate(Settings& settings, const std::string& value) {
   return settings.tls.certificate = value, Status();
@@ -173,6 +176,7 @@ constexpr std::array kOptions = {
     Option{"heartbeat", set_heartbeat},
     Option{"patience", set_patience},
     Option{"window", set_window},
+    Option{"max_message_size", set_max_message_size},
     Option{"compat", set_compat},
     Option{"ca", set_ca, true},
     Option{"cert", set_certificate, true},

@@ -60,6 +60,8 @@ struct Settings {
 
   // How.
   std::uint32_t window = 1024;  // Publishes not yet confirmed, at most.
+  // Bytes of the longest body that the server takes; 0: what is usual for its version.
+  std::uint64_t max_message_size = 0;
 
   // A foreign layout instead of bide's own: "", "sneakers" or "async-worker".
   std::string compat = {};

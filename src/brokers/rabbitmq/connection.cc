@@ -513,7 +513,13 @@ Result<std::optional<Event>> Connection::State::take_method(const amqp_frame_t& 
     }
     case AMQP_BASIC_CANCEL_METHOD: {
       const auto& method = *static_cast<const amqp_basic_cancel_t*>(decoded);
-      return std::optional<Event>(ConsumerCancelled{channel, to_string(method.consumer_tag)});
+      ConsumerCancelled cancelled{channel, to_string(method.consumer_tag)};
+      // A consumer that has timed out stays registered until the client cancels it, too (4.3). Where the server has
+      // forgotten it already, that does nothing; basic.cancel-ok would end the connection before 4.3.
+      amqp_basic_cancel_t answer{bytes_of(cancelled.consumer), 1};
+      const int status = amqp_send_method(connection, channel, AMQP_BASIC_CANCEL_METHOD, &answer);
+      if (status != AMQP_STATUS_OK) return lost(status);
+      return std::optional<Event>(std::move(cancelled));
     }
     case AMQP_CONNECTION_BLOCKED_METHOD: {
       const auto& method = *static_cast<const amqp_connection_blocked_t*>(decoded);

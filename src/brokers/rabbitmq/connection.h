@@ -56,7 +56,9 @@ struct Blocked {
   std::string reason = {};
 };
 struct Unblocked {};
-struct ConsumerCancelled {  // By the server: the queue is gone, or moves.
+// By the server: the queue is gone, or moves, or the consumer has exceeded consumer_timeout (from 4.3 on); then its
+// deliveries are not its own any more. It has been answered.
+struct ConsumerCancelled {
   ChannelNumber channel = 0;
   std::string consumer = {};
 };

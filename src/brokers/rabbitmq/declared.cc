@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "brokers/rabbitmq/version_facts.h"
 #include "platform/clock.h"
 
 namespace bide::brokers::rabbitmq {
@@ -20,6 +21,7 @@ Status declare(Connection& connection, ChannelNumber channel, const Topology& to
 }
 
 Status harden(Connection& connection, ChannelNumber channel, const Names& names) {
+  if (!facts_of(ServerVersion::of(connection.server_properties())).forgets_new_queues) return {};
   const std::string name = names.prefix() + ".new." + std::to_string(platform::real_clock().now().wall_us);
   // Should it be left behind, it goes by itself.
   const QueueSpec passing{name, {{"x-queue-type", "quorum"}, {"x-expires", 60'000}}};

@@ -2,7 +2,8 @@
 //
 // A quorum queue that is new is not safe at once: RabbitMQ keeps the list of its Raft members in a file that it writes
 // a second later, or when the next one is added (seen with 3.10: a node killed in that second comes back with the queue
-// empty, confirmed messages included). So after new queues another one is made and thrown away.
+// empty, confirmed messages included; VersionFacts::forgets_new_queues). So after new queues another one is made and
+// thrown away.
 
 #pragma once
 
@@ -21,7 +22,7 @@ namespace bide::brokers::rabbitmq {
 
 // Declares a whole description on a channel, which the server closes when it refuses something.
 Status declare(Connection& connection, ChannelNumber channel, const Topology& topology);
-// After new quorum queues, on a channel that is open: see above.
+// After new quorum queues, on a channel that is open: see above. Does nothing where the server's version needs nothing.
 Status harden(Connection& connection, ChannelNumber channel, const Names& names);
 
 class Declared {

@@ -9,7 +9,7 @@
 #include "brokers/rabbitmq/found_queues.h"
 #include "brokers/rabbitmq/lost_message.h"
 #include "brokers/rabbitmq/probe.h"
-#include "brokers/rabbitmq/server_version.h"
+#include "brokers/rabbitmq/version_facts.h"
 #include "core/duration.h"
 
 namespace bide::brokers::rabbitmq {
@@ -80,7 +80,7 @@ void Visit::server() {
   const std::string product = text_of(properties, "product");
   const std::string version = text_of(properties, "version");
   const std::string what = product + " " + version + ", cluster " + text_of(properties, "cluster_name");
-  version_ = ServerVersion::parse(version);
+  version_ = ServerVersion::of(properties);
   if (product != "RabbitMQ") {
     add(Weight::kWarning, "version", "", what + ": bide knows RabbitMQ only");
   } else if (version_ < ServerVersion{3, 10}) {
@@ -90,6 +90,7 @@ void Visit::server() {
   } else {
     add(Weight::kFine, "version", "", what);
   }
+  for (std::string& consequence : consequences_of(version_)) add(Weight::kFine, "version", "", std::move(consequence));
   const Field* capabilities = find_field(properties, "capabilities");
   for (const char* name : kNeeded) {
     const Field* field = capabilities != nullptr && capabilities->table() != nullptr
@@ -287,10 +288,21 @@ void Visit::questions() {
         "after a restart of a node, delays may stand still for 180 s, the usual confirm timeout of the server's "
         "dead-letter workers; it cannot be read over AMQP",
         "[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 3000}]}]. in advanced.config");
+    if (!facts_of(version_).forgets_new_queues) {
+      add(Weight::kAsk, "feature_flag", "",
+          "queues that are new are safe from the death of a node by the feature flag track_qq_members_uids; feature "
+          "flags cannot be seen over AMQP",
+          "rabbitmqctl enable_feature_flag all");
+    }
     if (!settings_.notices && version_ < ServerVersion{3, 12}) {
       add(Weight::kAsk, "feature_flag", "", "at-least-once dead-lettering needs the feature flag stream_queue",
           "rabbitmqctl enable_feature_flag stream_queue");
     }
+  }
+  if (facts_of(version_).has_partition_handling) {
+    add(Weight::kAsk, "partitions", "",
+        "on several nodes, cluster_partition_handling must let a minority stop; it cannot be read over AMQP",
+        "cluster_partition_handling = pause_minority in rabbitmq.conf");
   }
   add(Weight::kAsk, "policies", "",
       "policies cannot be seen over AMQP: one that matches " + settings_.prefix +

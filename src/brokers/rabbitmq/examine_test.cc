@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "brokers/rabbitmq/drift.h"
-#include "brokers/rabbitmq/server_version.h"
 
 namespace bide::brokers::rabbitmq {
 namespace {
@@ -70,12 +69,6 @@ TEST(DriftTest, ADifferenceIsToldWithItsConsequenceAndARemedy) {
       "and the server silently falls back from at-least-once to at-most-once");
   EXPECT_NE(remedy_for(*Difference::parse(kOther)).find("delivery_limit=5 in the URL"), std::string::npos);
   EXPECT_EQ(remedy_for(*Difference::parse(kNotSet)).find("in the URL"), std::string::npos);
-}
-
-TEST(ServerVersionTest, VersionsAreComparedAsNumbers) {
-  EXPECT_LT(ServerVersion::parse("3.9.13"), ServerVersion::parse("3.10.8"));
-  EXPECT_LT(ServerVersion::parse("3.13.7"), ServerVersion::parse("4.0.1+rc"));
-  EXPECT_EQ(ServerVersion::parse("nonsense"), ServerVersion{});
 }
 
 }  // namespace

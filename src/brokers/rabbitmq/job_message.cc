@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "brokers/rabbitmq/version_facts.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
 
@@ -268,6 +269,14 @@ Result<JobMessage> decode(AmqpMessage message, std::string_view queue) {
     decoded.generation = decoded.published = static_cast<std::int64_t>(seconds) * 1'000'000;
   }
   return decoded;
+}
+
+void set_server_priority(AmqpMessage& message) {
+  const Field* const field = find_field(message.headers, "bide-priority");
+  if (field == nullptr || field->number() == nullptr) return;
+  const std::int64_t priority =
+      std::clamp<std::int64_t>(*field->number(), core::kLowestPriority, core::kHighestPriority);
+  message.priority = server_priority(static_cast<int>(priority));
 }
 
 std::uint32_t delivery_count(const AmqpMessage& message) {

@@ -55,6 +55,10 @@ AmqpMessage encode(JobMessage message);
 // message has none.
 Result<JobMessage> decode(AmqpMessage message, std::string_view queue);
 
+// The priority of the job as the property of that name, for servers that obey 32 levels (server_priority). A job without
+// one gets none, and what a stranger has set stays.
+void set_server_priority(AmqpMessage& message);
+
 // How often the server has delivered it before without an acknowledgement (x-delivery-count).
 std::uint32_t delivery_count(const AmqpMessage& message);
 

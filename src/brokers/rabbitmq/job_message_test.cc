@@ -61,6 +61,24 @@ void expect_same(const JobMessage& a, const JobMessage& b) {
   EXPECT_EQ(a.dead_at, b.dead_at);
 }
 
+TEST(JobMessageTest, AServerThatObeysPrioritiesIsToldThem) {
+  const auto priority_of = [](int priority) {
+    JobMessage message;
+    message.job.kind = "work";
+    message.job.priority = priority;
+    AmqpMessage encoded = encode(std::move(message));
+    set_server_priority(encoded);
+    return encoded.priority;
+  };
+  EXPECT_EQ(priority_of(0), std::nullopt) << "as messages of others";
+  EXPECT_EQ(priority_of(100), 31);
+  EXPECT_EQ(priority_of(-100), 0);
+  AmqpMessage foreign;
+  foreign.priority = 9;
+  set_server_priority(foreign);
+  EXPECT_EQ(foreign.priority, 9);
+}
+
 TEST(JobMessage, ReadsBackEverythingThatWasWritten) {
   const auto decoded = decode(encode(full()), "images");
   ASSERT_TRUE(decoded) << decoded.error().message;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "brokers/rabbitmq/publisher_state.h"
+#include "brokers/rabbitmq/version_facts.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -214,6 +215,9 @@ Status Publisher::State::open_lane(Lane& lane) {
 
 Status Publisher::State::set_up() {
   declared.reconnected();
+  const VersionFacts facts = facts_of(ServerVersion::of(connection->server_properties()));
+  message_bytes = settings.max_message_size > 0 ? static_cast<std::size_t>(settings.max_message_size) : facts.message_bytes;
+  obeys_priorities = settings.queue_type == QueueType::kQuorum && facts.quorum_priorities > 1;
   for (Lane* lane : {&jobs, &notices}) {
     if (Status status = open_lane(*lane); !status) return status;
   }
@@ -222,6 +226,7 @@ Status Publisher::State::set_up() {
   set_trouble("", false);
   std::lock_guard lock(mutex);
   stats.connections += 1;
+  stats.obeys_priorities = obeys_priorities;
   return {};
 }
 

@@ -54,6 +54,7 @@ class Publisher {
     std::uint64_t confirmed = 0;
     std::uint64_t resent = 0;  // After a lost connection: possible duplicates.
     std::uint64_t connections = 0;
+    bool obeys_priorities = false;  // The server of the newest connection.
   };
 
   // Connects and declares the foundation before it returns.

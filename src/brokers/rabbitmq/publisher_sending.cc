@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "brokers/rabbitmq/job_message.h"
 #include "brokers/rabbitmq/notices.h"
 #include "brokers/rabbitmq/publisher_state.h"
 #include "platform/clock.h"
@@ -82,6 +83,13 @@ Status Publisher::State::prepare(Letter& entry, Route& route) {
 
 // False when the connection was lost over it.
 bool Publisher::State::send(Lane& lane, Letter entry) {
+  // The server would close the channel, and everything on it would be sent again.
+  if (const std::size_t length = entry.publication.message.body.size(); length > message_bytes) {
+    complete(entry, Error{ErrorCode::kInvalidArgument,
+                          "a message of " + std::to_string(length) + " bytes is too long for the server, which takes at most " +
+                              std::to_string(message_bytes) + " (max_message_size)"});
+    return true;
+  }
   Route route;
   if (Status status = prepare(entry, route); !status) {
     const bool alive = connection->alive();
@@ -98,6 +106,9 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
     lane.waiting.push_front(std::move(entry));
     lose(status.error());
     return false;
+  }
+  if (obeys_priorities && entry.publication.to.kind == Destination::Kind::kReady) {
+    set_server_priority(entry.publication.message);
   }
   FieldTable& headers = entry.publication.message.headers;
   const bool with_path = !route.cc.empty();

@@ -83,6 +83,8 @@ struct Publisher::State {
   Lane jobs;
   Lane notices;
   ChannelNumber last_channel = kDeclaring;
+  std::size_t message_bytes = 0;  // Of the longest body that the server takes.
+  bool obeys_priorities = false;
   std::map<std::string, std::chrono::steady_clock::time_point> full_until;  // Queues that refuse, by destination.
   std::optional<std::chrono::steady_clock::time_point> stop_at;  // Then whatever is under way is given up.
 

@@ -223,7 +223,7 @@ Capabilities RabbitmqBroker::capabilities() const {
   can.hasten = false;
   can.unique_keys = false;
   can.idempotent_ids = false;
-  can.priorities = false;
+  can.priorities = parts_->publisher->stats().obeys_priorities;
   can.pause = parts_->settings.notices;
   can.results = false;
   can.expiry = true;
@@ -237,6 +237,7 @@ Capabilities RabbitmqBroker::capabilities() const {
   can.why_not =
       "RabbitMQ keeps no index of the jobs that wait, does not confirm acknowledgements, and passes messages on "
       "without asking; see docs/rabbitmq.md";
+  if (!can.priorities) can.why_not += "; quorum queues obey priorities from RabbitMQ 4.3 on";
   return can;
 }
 

@@ -1,0 +1,92 @@
+// What is published, and what the server is told or not told meanwhile.
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bide/wait.h"
+#include "brokers/open_broker.h"
+#include "brokers/rabbitmq/connection.h"
+#include "rabbitmq/rabbitmq_fixture.h"
+#include "support/tcp_proxy.h"
+
+namespace bide::rabbitmq_test {
+namespace {
+
+using brokers::rabbitmq::Connection;
+using brokers::rabbitmq::ConsumerCancelled;
+using brokers::rabbitmq::Event;
+using support::TcpProxy;
+
+class RabbitmqPublishing : public RabbitmqTest<1> {
+ protected:
+  static brokers::OpenedBroker open(const std::string& url) {
+    auto opened = brokers::open_broker(url);
+    EXPECT_TRUE(opened) << opened.error().message;
+    return std::move(*opened);
+  }
+  static Status enqueue(const brokers::OpenedBroker& opened, Job job) {
+    auto results = wait<std::vector<Result<Enqueued>>>([&](auto done) { opened.broker->enqueue({job}, std::move(done)); });
+    if (!results) return results.error();
+    if (!results->front()) return results->front().error();
+    return {};
+  }
+  static Job job(std::string queue = "default", std::string body = "") {
+    Job made;
+    made.kind = "work";
+    made.queue = std::move(queue);
+    made.body = std::move(body);
+    return made;
+  }
+  std::uint64_t messages_in(const std::string& name) {
+    for (const support::RabbitmqQueue& queue : server().queues()) {
+      if (queue.name == name) return queue.messages;
+    }
+    return 0;
+  }
+};
+
+TEST_F(RabbitmqPublishing, AConsumerThatTheServerCancelsIsAnsweredAndItsChannelGoesOn) {
+  TcpProxy proxy(server().port());
+  auto settings = brokers::rabbitmq::parse_amqp_url(url(proxy.port()).substr(5) + "&heartbeat=10m", false);
+  ASSERT_TRUE(settings);
+  auto connection = Connection::open(*settings, "test");
+  ASSERT_TRUE(connection) << connection.error().message;
+  ASSERT_TRUE((*connection)->open_channel(1));
+  const std::string name = prefix_ + ".gone";
+  const std::string tag = "tag";
+  ASSERT_TRUE((*connection)->declare_queue(1, {name, {{"x-queue-type", "quorum"}}}));
+  ASSERT_TRUE((*connection)->consume(1, {.queue = name, .tag = tag}));
+  const std::uint64_t before = proxy.bytes(TcpProxy::Direction::kToServer);
+
+  server().delete_queue(name);
+  std::string cancelled;
+  ASSERT_TRUE(eventually([&] {
+    const Result<std::optional<Event>> event = (*connection)->next_event();
+    if (event && event->has_value()) {
+      if (const auto* told = std::get_if<ConsumerCancelled>(&**event)) cancelled = told->consumer;
+    }
+    return !cancelled.empty();
+  }));
+  EXPECT_EQ(cancelled, tag);
+  // A frame (8 bytes) with basic.cancel: class and method, the tag, one byte of flags.
+  const std::uint64_t answer = 8 + 4 + 1 + tag.size() + 1;
+  EXPECT_TRUE(eventually([&] { return proxy.bytes(TcpProxy::Direction::kToServer) == before + answer; }))
+      << proxy.bytes(TcpProxy::Direction::kToServer) - before;
+  EXPECT_TRUE((*connection)->declare_private_queue(1)) << "the channel goes on";
+}
+
+TEST_F(RabbitmqPublishing, AMessageThatIsTooLongForTheServerIsRefusedBeforeItIsSent) {
+  const brokers::OpenedBroker opened = open(url() + "&max_message_size=1000");
+  const Status refused = enqueue(opened, job("default", std::string(1001, 'x')));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("1001 bytes is too long"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(enqueue(opened, job("default", std::string(1000, 'x'))));
+  EXPECT_TRUE(eventually([&] { return messages_in(queue_name()) == 1; }));
+}
+
+}  // namespace
+}  // namespace bide::rabbitmq_test
