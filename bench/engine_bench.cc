@@ -44,7 +44,8 @@ constexpr int kParts = 7;
 }  // namespace
 
 Result<EngineFigures> bench_engine(const EngineBenchOptions& options) {
-  const Scale& scale = options.quick ? kQuick : kFull;
+  Scale scale = options.quick ? kQuick : kFull;
+  if (options.delayed_jobs > 0) scale.delayed_jobs = options.delayed_jobs;
   auto work = WorkDirectory::create(options.directory);
   if (!work) return work.error();
   int part = 0;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ namespace bide::bench {
 struct EngineBenchOptions {
   std::string directory = {};  // Work goes into a directory of its own in here. Empty: the current directory.
   bool quick = false;          // With a tenth of the jobs.
+  std::uint64_t delayed_jobs = 0;  // To load, and to reopen with. 0: ten million, or with `quick` one.
   std::function<void(std::string_view what, int part, int parts)> progress = nullptr;
 };
 

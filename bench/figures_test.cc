@@ -56,6 +56,14 @@ TEST(Figures, GoalsAreMetAtTheirLimitAndMissedBehindIt) {
   EXPECT_EQ(missed([](EngineFigures& f) { f.lateness_p99_ms = 1.01; }), 1u);
   EXPECT_EQ(missed([](EngineFigures& f) { f.lateness_early = 1; }), 1u);
   EXPECT_EQ(missed([](EngineFigures& f) { f.recovery_seconds = 5.1; }), 1u);
+  const auto reopened_in = [](double seconds) {
+    return [seconds](EngineFigures& f) {
+      f.recovery_jobs = 100'000'000;
+      f.recovery_seconds = seconds;
+    };
+  };
+  EXPECT_EQ(missed(reopened_in(15)), 0u);
+  EXPECT_EQ(missed(reopened_in(15.1)), 1u);
   EXPECT_EQ(missed([](EngineFigures& f) { f.depth_ratio = 0.79; }), 1u);
   EXPECT_EQ(missed([](EngineFigures& f) { f.idle_cpu_ms_per_s = 10; }), 1u);
   EXPECT_EQ(missed([](EngineFigures& f) { f.disk_bytes = 301; }), 1u);

@@ -137,6 +137,7 @@ int bench_engine(const Invocation& call) {
   bench::EngineBenchOptions options;
   options.directory = call.value_or("--dir", "");
   options.quick = call.has("--quick");
+  options.delayed_jobs = static_cast<std::uint64_t>(call.number("--delayed", 0, 1, 1'000'000'000));
   options.progress = [&](std::string_view what, int part, int parts) {
     status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
   };
@@ -277,7 +278,10 @@ std::vector<Command> bench_commands() {
            .summary = "Measure the embedded engine against the limits of this machine",
            .details = "Everything is durable. The limits are measured in the same run: a bare log that makes the same\n"
                       "writes and syncs, and a bare overwrite with fdatasync.",
-           .flags = {kQuickFlag, kDirFlag, kJsonFlag},
+           .flags = {kQuickFlag,
+                     {"--delayed", "N", "load N delayed jobs and reopen with them; default: 10000000, quick 1000000"},
+                     kDirFlag,
+                     kJsonFlag},
            .run = bench_engine},
           {.path = "bench steps",
            .summary = "Measure how long others wait at most when something concerns all of ten million jobs",

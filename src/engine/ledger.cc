@@ -231,6 +231,7 @@ Status Ledger::end_commit(const Status& outcome) {
 std::function<void()> Ledger::take_spent() {
   auto jobs = std::make_shared<std::vector<std::vector<Job>>>(warm_.take_spent());
   std::vector<std::string> files = compactor_->take_superfluous();
+  for (std::string& file : std::exchange(old_snapshots_, {})) files.push_back(std::move(file));
   for (std::string& file : finished_ids_.take_superfluous()) files.push_back(std::move(file));
   return [&disk = disk_, jobs = std::move(jobs), files = std::move(files)] {
     jobs->clear();

@@ -268,6 +268,7 @@ class Ledger {
   std::unique_ptr<Compactor> compactor_;
   std::unique_ptr<SnapshotWriter> snapshot_;
   journal::Address snapshot_at_ = 0;
+  std::vector<std::string> old_snapshots_;  // Files to delete: see take_spent().
   WarmJobs warm_;
   FinishedIds finished_ids_;
   std::int64_t ids_retry_ms_ = 0;  // Elapsed; not written before: there was no room on the disk.

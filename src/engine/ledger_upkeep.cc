@@ -1,5 +1,7 @@
 // Ledger, housekeeping: snapshots, compaction, and the room on the disk.
 
+#include <utility>
+
 #include "engine/ledger.h"
 
 namespace bide::engine {
@@ -31,10 +33,10 @@ Result<bool> Ledger::tidy(bool busy) {
       return false;
     }
     if (*complete) {
-      snapshot_at_ = snapshot_->at();
+      const journal::Address old = std::exchange(snapshot_at_, snapshot_->at());
+      if (old != snapshot_at_) old_snapshots_.push_back(snapshot_path(options_.directory, old));
       finished_ids_.set_snapshot(snapshot_at_);
       snapshot_.reset();
-      (void)remove_other_snapshots(disk_, options_.directory, snapshot_at_);  // Or after the next one.
       tidy_wanted_ = true;
     }
     return true;

@@ -1,7 +1,10 @@
-// UniqueKeys: which live job holds which unique key. An index over live jobs, so no key can outlive its job.
+// UniqueKeys: which live job holds which unique key. An index over live jobs, so no key can outlive its job. Split into
+// many small maps, so that growing one never takes long.
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,30 +18,46 @@ class UniqueKeys {
  public:
   // kNoSlot when nobody holds it.
   Slot holder(std::string_view key) const {
-    const auto found = by_key_.find(key);
-    return found == by_key_.end() ? kNoSlot : found->second;
+    if (size_ == 0) return kNoSlot;
+    const auto& keys = by_key_[part_of(key)];
+    const auto found = keys.find(key);
+    return found == keys.end() ? kNoSlot : found->second;
   }
   void hold(std::string_view key, Slot slot) {
-    const auto [at, inserted] = by_key_.insert_or_assign(std::string(key), slot);
-    by_slot_[slot] = &at->first;
+    const auto [at, inserted] = by_key_[part_of(key)].insert_or_assign(std::string(key), slot);
+    by_slot_[part_of(slot)][slot] = &at->first;
+    if (inserted) ++size_;
   }
   // Of a slot that may hold one.
   void release(Slot slot) {
-    const auto found = by_slot_.find(slot);
-    if (found == by_slot_.end()) return;
-    by_key_.erase(by_key_.find(*found->second));
-    by_slot_.erase(found);
+    if (size_ == 0) return;
+    auto& slots = by_slot_[part_of(slot)];
+    const auto found = slots.find(slot);
+    if (found == slots.end()) return;
+    auto& keys = by_key_[part_of(*found->second)];
+    keys.erase(keys.find(*found->second));
+    slots.erase(found);
+    --size_;
   }
   // Empty when the slot holds none.
   std::string_view key_of(Slot slot) const {
-    const auto found = by_slot_.find(slot);
-    return found == by_slot_.end() ? std::string_view() : std::string_view(*found->second);
+    if (size_ == 0) return {};
+    const auto& slots = by_slot_[part_of(slot)];
+    const auto found = slots.find(slot);
+    return found == slots.end() ? std::string_view() : std::string_view(*found->second);
   }
-  std::size_t size() const { return by_key_.size(); }
+  std::size_t size() const { return size_; }
 
  private:
-  platform::KeyedMap<std::string, Slot> by_key_;
-  std::unordered_map<Slot, const std::string*> by_slot_;  // Nodes of a map stay where they are.
+  static constexpr std::size_t kParts = 1024;
+
+  // By other bits of the hash than those by which a map chooses a bucket.
+  static std::size_t part_of(std::string_view key) { return platform::KeyedHash()(key) >> 54; }
+  static std::size_t part_of(Slot slot) { return slot % kParts; }
+
+  std::array<platform::KeyedMap<std::string, Slot>, kParts> by_key_;
+  std::array<std::unordered_map<Slot, const std::string*>, kParts> by_slot_;  // Nodes of a map stay where they are.
+  std::size_t size_ = 0;
 };
 
 }  // namespace bide::engine
