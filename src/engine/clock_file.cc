@@ -46,4 +46,10 @@ Status ClockFile::write(const std::string& boot, std::int64_t before_us, std::in
   return written;
 }
 
+Status ClockFile::remove() const {
+  const auto there = disk_.exists(path_);
+  if (!there) return there.error();
+  return *there ? disk_.remove(path_) : Status();
+}
+
 }  // namespace bide::engine

@@ -23,6 +23,8 @@ class ClockFile {
   // The offset is `before_us`; from the record at `at` on, which is not written yet, it is `after_us`. When this cannot be
   // written down the file is removed.
   Status write(const std::string& boot, std::int64_t before_us, std::int64_t after_us, journal::Address at) const;
+  // So that a later opening does not believe what this one could not read.
+  Status remove() const;
 
  private:
   platform::Disk& disk_;

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "engine/ledger.h"
 #include "support/seeded_random.h"
 #include "support/simulated_disk.h"
@@ -16,10 +20,11 @@ constexpr std::int64_t kHourMs = 3'600'000;
 
 class ClockOverARestart : public ::testing::Test {
  protected:
-  void open() {
+  void open() { open(disk_); }
+  void open(support::SimulatedDisk& disk) {
     EngineOptions options;
     options.directory = "/store";
-    options.disk = &disk_;
+    options.disk = &disk;
     options.clock = &clock_;
     options.random = &random_;
     auto opened = Ledger::open(options);
@@ -88,6 +93,28 @@ TEST_F(ClockOverARestart, ADelayKeepsItsLengthWhenTheClockWasSetTwiceAndNothingO
   open();
   EXPECT_TRUE(ledger_->open_report().elapsed_known);
   EXPECT_EQ(due_in_ms(), 8000);
+}
+
+TEST_F(ClockOverARestart, ADelayKeepsItsLengthWhenAnOpeningCannotReadTheFileAndIsKilled) {
+  accept_and_close(false);
+  clock_.advance(3000);
+  clock_.step_wall(-kHourMs);
+  const std::string file = "/store/clock";
+  const std::string bytes = disk_.contents(file);
+  disk_.overwrite(file, 0, "?");
+  std::vector<std::unique_ptr<support::SimulatedDisk>> killed;
+  disk_.on_operation([&](const support::OperationInfo&) { killed.push_back(disk_.clone()); });
+  open();
+  disk_.on_operation(nullptr);
+  ledger_.reset();
+  EXPECT_GT(killed.size(), 5u);
+  for (const auto& image : killed) {
+    // The next one can read it, if it is still the one of before.
+    if (*image->exists(file) && image->contents(file).starts_with("?")) image->overwrite(file, 0, bytes);
+    open(*image);
+    EXPECT_GE(due_in_ms(), 5000);
+    ledger_.reset();
+  }
 }
 
 TEST_F(ClockOverARestart, ATimeOfTheWallClockIsNotMoved) {

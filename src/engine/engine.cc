@@ -186,7 +186,8 @@ void Engine::turn(std::vector<Request>& requests) {
   const std::int64_t now_us = options_.clock->now().elapsed_us;
   if (busy) busy_until_us_ = now_us + kQuietUs;
   const bool quiet = now_us >= busy_until_us_ || virtual_time_;
-  if (went_well && (quiet || steps_ % (more_to_tidy_ ? kStepsBetweenPieces : kStepsBetweenTidying) == 0)) {
+  if (went_well && (quiet || ledger_->is_snapshot_behind() ||
+                    steps_ % (more_to_tidy_ ? kStepsBetweenPieces : kStepsBetweenTidying) == 0)) {
     went_well = tidy(!quiet);
   }
   if (went_well) return;
@@ -292,7 +293,13 @@ void Engine::hand_out(Step& step, const Status& committed) const {
 
 Status Engine::tidy(bool busy) {
   if (committing_) {
-    // What has been collected since then stays where it is: housekeeping may not come between.
+    // What has been collected since then stays where it is: most of housekeeping may not come between.
+    if (ledger_->is_writing_snapshot()) {
+      auto more = ledger_->write_snapshot();
+      if (!more) return more.error();
+      more_to_tidy_ = *more;
+      return {};
+    }
     if (!ledger_->journal().batch_empty()) return {};
     if (Status synced = finish_commit(); !synced) return synced;
     tell(*std::exchange(committed_, std::nullopt), {});

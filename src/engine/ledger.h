@@ -107,6 +107,11 @@ class Ledger {
   std::function<void()> take_spent();
   // A bounded piece of housekeeping; while the store is busy only what cannot wait. True: there is more to do.
   Result<bool> tidy(bool busy = false);
+  // The part of tidy() that need not wait for a commit. Only while a snapshot is under way.
+  Result<bool> write_snapshot();
+  bool is_writing_snapshot() const { return snapshot_ != nullptr; }
+  // The journal grew by as much as the largest piece has.
+  bool is_snapshot_behind() const;
   // Elapsed microseconds at which begin() has something to do again; nothing: only a request can change anything.
   std::optional<std::int64_t> next_wake_us() const;
 
@@ -268,6 +273,7 @@ class Ledger {
   std::unique_ptr<Compactor> compactor_;
   std::unique_ptr<SnapshotWriter> snapshot_;
   journal::Address snapshot_at_ = 0;
+  journal::Address snapshot_grown_ = 0;  // The end of the journal when the last piece was written.
   std::vector<std::string> old_snapshots_;  // Files to delete: see take_spent().
   WarmJobs warm_;
   FinishedIds finished_ids_;

@@ -132,6 +132,8 @@ Status Ledger::recover_clock() {
     clock_offset_us_ = now_us_ - elapsed_us_;
     return {};
   }
+  // What the file says is of before this step.
+  if (Status removed = clock_file_.remove(); !removed) return removed;
   const journal::ClockStep step{back_ms};
   append(*journal_, step);
   finished_ids_.step_clock(back_ms);

@@ -1,5 +1,6 @@
 // Ledger, housekeeping: snapshots, compaction, and the room on the disk.
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/ledger.h"
@@ -8,11 +9,39 @@ namespace bide::engine {
 
 namespace {
 
-constexpr std::size_t kTidyBytes = 512 * 1024;
+constexpr std::uint64_t kTidyBytes = 512 * 1024;
+// A piece of a snapshot is as large as the journal has grown since the last, so that it is complete before long.
+constexpr std::uint64_t kMostTidyBytes = 4 << 20;
 
 std::string reserve_path(const std::string& directory) { return directory + "/reserve"; }
 
 }  // namespace
+
+bool Ledger::is_snapshot_behind() const {
+  return snapshot_ != nullptr && journal_->end() - snapshot_grown_ >= kMostTidyBytes;
+}
+
+Result<bool> Ledger::write_snapshot() {
+  const std::uint64_t grown = journal_->end() - std::exchange(snapshot_grown_, journal_->end());
+  auto complete = snapshot_->step(std::clamp(grown, kTidyBytes, kMostTidyBytes));
+  if (!complete) {
+    snapshot_.reset();
+    // A snapshot only saves time: without room for it the journal is kept whole.
+    if (complete.error().code != ErrorCode::kDiskFull && !is_passing(complete.error())) return complete.error();
+    // What there is of it must not take the last room from whoever wants to settle.
+    (void)remove_other_snapshots(disk_, options_.directory, snapshot_at_);
+    tidy_wanted_ = false;
+    return false;
+  }
+  if (*complete) {
+    const journal::Address old = std::exchange(snapshot_at_, snapshot_->at());
+    if (old != snapshot_at_) old_snapshots_.push_back(snapshot_path(options_.directory, old));
+    finished_ids_.set_snapshot(snapshot_at_);
+    snapshot_.reset();
+    tidy_wanted_ = true;
+  }
+  return true;
+}
 
 Result<bool> Ledger::tidy(bool busy) {
   compactor_->set_busy(busy);
@@ -21,26 +50,7 @@ Result<bool> Ledger::tidy(bool busy) {
     (void)keep_reserve();
   }
   if (Status synced = sync_ids(); !synced) return synced.error();
-  if (snapshot_ != nullptr) {
-    auto complete = snapshot_->step(kTidyBytes);
-    if (!complete) {
-      snapshot_.reset();
-      // A snapshot only saves time: without room for it the journal is kept whole.
-      if (complete.error().code != ErrorCode::kDiskFull && !is_passing(complete.error())) return complete.error();
-      // What there is of it must not take the last room from whoever wants to settle.
-      (void)remove_other_snapshots(disk_, options_.directory, snapshot_at_);
-      tidy_wanted_ = false;
-      return false;
-    }
-    if (*complete) {
-      const journal::Address old = std::exchange(snapshot_at_, snapshot_->at());
-      if (old != snapshot_at_) old_snapshots_.push_back(snapshot_path(options_.directory, old));
-      finished_ids_.set_snapshot(snapshot_at_);
-      snapshot_.reset();
-      tidy_wanted_ = true;
-    }
-    return true;
-  }
+  if (snapshot_ != nullptr) return write_snapshot();
   if (!tidy_wanted_) return false;
   // A segment may be superfluous only because of a record that grant() has written and that would go with the power.
   if (needs_sync_) {
@@ -65,6 +75,7 @@ Result<bool> Ledger::tidy(bool busy) {
       return false;
     }
     snapshot_ = std::make_unique<SnapshotWriter>(disk_, options_.directory, state_, journal_->end());
+    snapshot_grown_ = journal_->end();
     return true;
   }
   if (compactor_->over_budget()) {

@@ -291,7 +291,7 @@ bool Simulation::try_to_open() {
       world.reopen(instant, options_.max_crashes);
       timeline_.push_back({std::move(world), false});
     }
-    if (power_lost_ || clock_unsure_) {
+    if (power_lost_ || clock_unsure_ || fault_fired) {
       World world = timeline_[i].world;
       world.believe_wall(instant);
       world.reopen(instant, options_.max_crashes);
@@ -364,7 +364,8 @@ void Simulation::adopt_what_survived() {
     }
     world.reopen(instant, options_.max_crashes, left);
     if (world.last_time_ms() != ledger_->state().last_time_ms()) {
-      differences += "\n    [" + std::to_string(i) + "] the last time written is not what it should be";
+      differences += "\n    [" + std::to_string(i) + "] the last time written is " + std::to_string(ledger_->state().last_time_ms()) +
+                     ", not " + std::to_string(world.last_time_ms());
       continue;
     }
     learn_waits(*ledger_, world);

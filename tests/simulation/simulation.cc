@@ -219,7 +219,13 @@ bool Simulation::expire() {
 
 bool Simulation::tidy() {
   if (committing_) {
-    // What has been collected since then stays where it is: housekeeping may not come between.
+    if (ledger_->is_writing_snapshot() && chance(0.5)) {
+      const auto more = ledger_->write_snapshot();
+      if (!more || crashed_) return failed(more ? Error{ErrorCode::kIoError, ""} : more.error(), "tidy", false);
+      tally_.add(Event::kSnapshotsDuringCommits);
+      return true;
+    }
+    // What has been collected since then stays where it is: most of housekeeping may not come between.
     if (!ledger_->journal().batch_empty() || chance(0.5)) return true;
     if (!finish_commit()) return false;
     promised_ = false;  // Nothing has been written since, and what is to be synced, housekeeping syncs.
