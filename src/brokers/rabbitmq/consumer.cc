@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "brokers/rabbitmq/consumer_state.h"
-#include "core/job_rules.h"
-#include "core/quote.h"
 #include "platform/clock.h"
+#include "platform/local_socket.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -16,15 +15,16 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// So that letters and timers get their turn while the server sends without a pause.
+// So that tasks and timers get their turn while the server sends without a pause.
 constexpr int kEventsARound = 2000;
-constexpr Milliseconds kAcksArrive{100};
 
-Status check(const SubscribeOptions& options) {
+Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
+
+Status check(const SubscribeOptions& options, const Dialect& dialect) {
   const auto wrong = [](std::string text) { return Error{ErrorCode::kInvalidArgument, std::move(text)}; };
   if (options.queues.empty()) return wrong("queues: at least one is needed");
   for (const QueueShare& share : options.queues) {
-    if (!core::is_name(share.name)) return wrong("queue " + core::quoted(share.name) + " is not a valid name");
+    if (Status known = dialect.check_queue(share.name); !known) return known;
     if (share.weight < 1 || share.weight > 1000) return wrong("weight of queue " + share.name + ": 1 to 1000");
   }
   if (options.credit < 0 || options.credit > 1'000'000) return wrong("credit: 0 to 1000000");
@@ -49,21 +49,21 @@ class ConsumerSubscription : public Subscription {
 
 }  // namespace
 
-Consumer::State::State(const Settings& given, Publisher& publishes, Stamps& stamp_source,
+Consumer::State::State(const Settings& given, Dialect& meaning, Publisher& publishes, Stamps& stamp_source,
                        std::function<void(const std::string&)> finds_lost)
     : settings(given),
-      names(given.prefix),
+      dialect(meaning),
       publisher(publishes),
       stamps(stamp_source),
       find_lost(std::move(finds_lost)),
-      declared(settings, kDeclaringChannel),
-      caught_up(!given.notices) {}
+      settled(stamp_source),
+      log(settings, publishes, stamp_source, timers, tasks) {}
 
 // ---- From any thread.
 
-Consumer::Consumer(const Settings& settings, Publisher& publisher, Stamps& stamps,
+Consumer::Consumer(const Settings& settings, Dialect& dialect, Publisher& publisher, Stamps& stamps,
                    std::function<void(const std::string&)> find_lost)
-    : state_(std::make_shared<State>(settings, publisher, stamps, std::move(find_lost))) {
+    : state_(std::make_shared<State>(settings, dialect, publisher, stamps, std::move(find_lost))) {
   State* const state = state_.get();
   state_->thread = std::thread([state] { state->run(); });
   state_->thread_id = state_->thread.get_id();
@@ -73,12 +73,12 @@ Consumer::~Consumer() { close(); }
 
 void Consumer::close() {
   if (!state_->thread.joinable()) return;
-  state_->letters.post([state = state_.get()] { state->stopping = true; });
+  state_->tasks->post([state = state_.get()] { state->stopping = true; });
   state_->thread.join();
 }
 
 Result<std::unique_ptr<Subscription>> Consumer::subscribe(SubscribeOptions options, LeaseSink sink) {
-  if (Status valid = check(options); !valid) return valid.error();
+  if (Status valid = check(options, state_->dialect); !valid) return valid.error();
   auto subscriber = std::make_shared<Subscriber>();
   subscriber->credit = options.credit;
   subscriber->options = std::move(options);
@@ -86,29 +86,29 @@ Result<std::unique_ptr<Subscription>> Consumer::subscribe(SubscribeOptions optio
   auto started = std::make_shared<std::promise<Status>>();
   std::future<Status> answer = started->get_future();
   subscriber->started = [started](Status status) { started->set_value(std::move(status)); };
-  if (!state_->letters.post([state = state_, subscriber] { state->add(subscriber); })) {
-    return Error{ErrorCode::kUnavailable, "the broker is closed"};
+  if (!state_->tasks->post([state = state_, subscriber] { state->add(subscriber); })) {
+    return closed();
   }
   // On a thread of the broker nothing may wait; mistakes then show as pressure.
   if (!state_->on_thread() && answer.wait_for(state_->settings.patience) == std::future_status::ready) {
     const Status status = answer.get();
     // What may pass is tried again; the rest would be refused for ever.
     if (!status && status.error().code != ErrorCode::kUnavailable && status.error().code != ErrorCode::kBusy) {
-      state_->letters.post([state = state_, subscriber] { state->end(subscriber); });
+      state_->tasks->post([state = state_, subscriber] { state->end(subscriber); });
       return status.error();
     }
   }
   auto set_credit = [state = state_, subscriber](int credit) {
-    state->letters.post([state, subscriber, credit] { state->set_credit(subscriber, credit); });
+    state->tasks->post([state, subscriber, credit] { state->set_limits(*subscriber, credit, std::nullopt); });
   };
   auto set_limit = [state = state_, subscriber](std::uint64_t deliveries) {
-    state->letters.post([state, subscriber, deliveries] { state->set_delivery_limit(subscriber, deliveries); });
+    state->tasks->post([state, subscriber, deliveries] { state->set_limits(*subscriber, std::nullopt, deliveries); });
   };
   auto end = [state = state_, subscriber] {
     if (state->on_thread()) return state->end(subscriber);
     auto ended = std::make_shared<std::promise<void>>();
     std::future<void> done = ended->get_future();
-    const bool posted = state->letters.post([state, subscriber, ended] {
+    const bool posted = state->tasks->post([state, subscriber, ended] {
       state->end(subscriber);
       ended->set_value();
     });
@@ -124,7 +124,7 @@ void Consumer::extend(std::vector<LeaseRef> leases, Completion<std::vector<Exten
     for (const LeaseRef& lease : leases) answers.push_back(state->extend(lease));
     done(std::move(answers));
   };
-  if (!state_->letters.post(std::move(call))) done(Error{ErrorCode::kUnavailable, "the broker is closed"});
+  if (!state_->tasks->post(std::move(call))) done(closed());
 }
 
 void Consumer::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
@@ -139,7 +139,7 @@ void Consumer::settle(std::vector<Settlement> settlements, Completion<std::vecto
   call->missing = settlements.size();
   call->settlements = std::move(settlements);
   call->done = std::move(done);
-  const bool posted = state_->letters.post([state = state_, call] {
+  const bool posted = state_->tasks->post([state = state_, call] {
     if (call->missing == 0) return call->done(std::vector<Status>());
     for (std::size_t i = 0; i < call->settlements.size(); ++i) {
       state->settle(std::move(call->settlements[i]), [call, i](Status status) {
@@ -148,28 +148,32 @@ void Consumer::settle(std::vector<Settlement> settlements, Completion<std::vecto
       });
     }
   });
-  if (!posted) call->done(Error{ErrorCode::kUnavailable, "the broker is closed"});
+  if (!posted) call->done(closed());
 }
 
 void Consumer::tell(std::vector<Notice> notices, std::function<void()> done) {
-  const bool posted = state_->letters.post([state = state_, notices = std::move(notices), done] {
-    for (const Notice& notice : notices) state->apply(notice);
+  const bool posted = state_->tasks->post([state = state_, notices = std::move(notices), done] {
+    for (const Notice& notice : notices) state->log.add(notice);
     done();
   });
   if (!posted) done();
 }
 
 void Consumer::ask_board(std::function<void(Result<const NoticeBoard*>)> question) {
-  const bool posted = state_->letters.post([state = state_, question] {
+  const bool posted = state_->tasks->post([state = state_, question] {
     state->wanted = true;
-    state->questions.push_back(question);
+    state->log.ask(question);
   });
-  if (!posted) question(Error{ErrorCode::kUnavailable, "the broker is closed"});
+  if (!posted) question(closed());
 }
 
 void Consumer::is_running(JobId id, std::function<void(bool)> answer) {
-  const bool posted = state_->letters.post([state = state_, id, answer] { answer(state->held.contains(id)); });
+  const bool posted = state_->tasks->post([state = state_, id, answer] { answer(state->leases.contains(id)); });
   if (!posted) answer(false);
+}
+
+void Consumer::with_connection(std::function<void(Result<Connection*>)> task) {
+  if (!state_->tasks->post([state = state_, task] { task(state->reach_server()); })) task(closed());
 }
 
 Consumer::Stats Consumer::stats() const {
@@ -189,34 +193,37 @@ void Consumer::State::run() {
 }
 
 void Consumer::State::step() {
-  for (const Letterbox::Letter& letter : letters.take()) letter();
+  for (const TaskQueue::Task& task : tasks->take()) task();
   if (connection == nullptr && wanted && !stopping && steady_clock::now() >= next_connect) connect();
   if (connection != nullptr) take_events();
-  const Steady next_timer = run_timers();
+  Steady next = run_timers();
   if (connection != nullptr) {
     tend_sources();
     choose();
-    ask_if_needed();
+    check_chosen();
   }
   hand_out();
   if (connection != nullptr) flush_acks();
   answer_settled();
-  if (stopping) return;
+  if (connection != nullptr) next = std::min(next, close_channels());
+  if (stopping || (connection != nullptr && connection->has_buffered_input())) return;
 
-  Milliseconds longest = std::max(Milliseconds(50), std::min(settings.heartbeat / 3, Milliseconds(250)));
-  const auto until = [](Steady time) {
-    return std::clamp(std::chrono::ceil<Milliseconds>(time - steady_clock::now()), Milliseconds(0),
-                      Milliseconds(60'000));
-  };
-  if (next_timer != Steady::max()) longest = std::min(longest, until(next_timer));
-  if (connection == nullptr && wanted) longest = std::min(longest, until(next_connect));
-  if (connection != nullptr && connection->has_buffered_input()) return;
-  std::array<platform::Readiness, 2> ready = {platform::Readiness{letters.descriptor(), true, false}, {}};
+  const bool idle = connection == nullptr && !wanted && next == Steady::max();
+  if (connection == nullptr && wanted) next = std::min(next, next_connect);
+  Milliseconds longest = std::clamp(settings.heartbeat / 3, Milliseconds(50), Milliseconds(250));
+  if (next != Steady::max()) {
+    const auto until = std::chrono::ceil<Milliseconds>(next - steady_clock::now());
+    longest = std::clamp(until, Milliseconds(0), longest);
+  }
+  wait_for_work(longest, idle);
+}
+
+void Consumer::State::wait_for_work(Milliseconds longest, bool idle) {
+  std::array<platform::Readiness, 2> ready = {platform::Readiness{tasks->descriptor(), true, false}, {}};
   if (connection != nullptr) ready[1] = {connection->descriptor(), true, false};
-  const std::optional<Milliseconds> wait =
-      connection == nullptr && !wanted && next_timer == Steady::max() ? std::nullopt : std::optional(longest);
-  platform::wait_ready(std::span(ready.data(), connection != nullptr ? 2 : 1), wait);
-  if (ready[0].read) letters.woken();
+  platform::wait_ready(std::span(ready.data(), connection != nullptr ? 2 : 1),
+                       idle ? std::nullopt : std::optional(longest));
+  if (ready[0].read) tasks->woken();
 }
 
 void Consumer::State::connect() {
@@ -224,13 +231,20 @@ void Consumer::State::connect() {
       Connection::open(settings, "consumer", next_host++, ConnectionUse::kReading);
   if (!opened) return lose(opened.error());
   connection = std::move(*opened);
-  declared.reconnected();
+  dialect.reconnected();
   count<&Stats::connections>();
-  if (settings.notices) {
-    if (Status status = start_reading(); !status) return lose(status.error());
-  }
+  if (Status status = log.start(*connection); !status) return lose(status.error());
   backoff.reset();
   trouble.clear();
+}
+
+Result<Connection*> Consumer::State::reach_server() {
+  wanted = true;
+  if (stopping) return closed();
+  if (connection == nullptr && steady_clock::now() >= next_connect) connect();
+  if (connection != nullptr && !connection->alive()) lose({ErrorCode::kUnavailable, "the connection was lost"});
+  if (connection == nullptr) return Error{ErrorCode::kUnavailable, trouble};
+  return connection.get();
 }
 
 // Everything that was out belongs to the server again.
@@ -239,36 +253,14 @@ void Consumer::State::lose(const Error& error) {
   connection.reset();
   trouble = error.message;
   next_connect = steady_clock::now() + backoff.next();
-  if (was_connected) spare_what_was_out();
-  doubtful.clear();
-  for (auto& [channel, source] : sources) source->open = false;
+  if (was_connected) write_interrupted(nullptr);
+  for (const auto& [channel, source] : std::exchange(sources, {})) source->clear();
   for (const auto& subscriber : subscribers) {
-    for (const auto& source : subscriber->sources) {
-      source->open = false;
-      source->consumers.clear();
-      source->buffer.clear();
-      source->acks.clear();
-      source->next_try = {};
-    }
+    for (const auto& source : subscriber->sources) source->next_try = {};
     if (subscriber->started) std::exchange(subscriber->started, nullptr)(error);
   }
-  sources.clear();
-  for (auto entry = held.begin(); entry != held.end();) {
-    const auto lost = entry++;
-    // One that is being settled waits for its confirms, to say how it ended.
-    if (lost->second.state == Held::State::kOut) release(lost);
-  }
-  for (const std::vector<Parcel>* parcels : {&to_check, &checking}) {
-    for (const Parcel& parcel : *parcels) parcel.source->owner->out -= 1;
-  }
-  to_check.clear();
-  checking.clear();
-  asking = false;
-  caught_up = !settings.notices;
-  memory_open = false;
-  for (auto* list : {&questions, &asked}) {
-    for (const auto& question : std::exchange(*list, {})) question(error);
-  }
+  forget_deliveries(nullptr);
+  log.stop(error);
 }
 
 void Consumer::State::take_events() {
@@ -282,61 +274,40 @@ void Consumer::State::take_events() {
 
 void Consumer::State::take_event(Event event) {
   if (Delivery* delivery = std::get_if<Delivery>(&event)) {
-    if (delivery->channel == kNewsChannel) return take_news(*delivery);
-    if (delivery->channel == kMemoryChannel) return take_memory(*delivery);
-    return take_delivery(std::move(*delivery));
+    if (delivery->channel >= kFirstSource) return take_delivery(std::move(*delivery));
+    if (Status taken = log.take(*delivery); !taken) lose(taken.error());
+    return;
   }
-  if (std::holds_alternative<GetEmpty>(event)) return news_are_read();
+  if (std::holds_alternative<GetEmpty>(event)) {
+    for (JobDelivery& delivery : std::exchange(checking, {})) judge(std::move(delivery));
+    return log.queue_is_empty();
+  }
   if (const ConsumerCancelled* cancelled = std::get_if<ConsumerCancelled>(&event)) {
     const auto found = sources.find(cancelled->channel);
     if (found != sources.end() && found->second->consumers.cancelled(cancelled->consumer) > 0) {
       // The queue is gone, or has a new leader. Made again, or found again, after a moment.
-      declared.forget();
+      dialect.forget();
       look_for_lost(found->second->queue);
       found->second->next_try = steady_clock::now() + found->second->backoff.next();
     }
     return;
   }
-  if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&event)) {
-    const auto found = sources.find(closed->channel);
+  if (const ChannelClosed* channel = std::get_if<ChannelClosed>(&event)) {
+    const auto found = sources.find(channel->channel);
     if (found != sources.end()) return lose_channel(found->second);
-    if (closed->channel == kNewsChannel) return lose(closed->error);
-    if (closed->channel == kMemoryChannel) return memory_is_closed();
-    if (closed->channel == kDeclaringChannel) declared.forget();
+    if (channel->channel == NoticeLog::kQueueChannel) return lose(channel->error);
+    if (channel->channel == NoticeLog::kLogChannel) return log.log_is_closed();
+    dialect.forget();
   }
 }
 
 Steady Consumer::State::run_timers() {
   expire_leases();
-  find_stalled();
+  copies.find_stalled(steady_clock::now());
   look_at_doubtful();
-  while (!timers.empty() && timers.top().when <= steady_clock::now()) {
-    const std::function<void()> run = timers.top().run;
-    timers.pop();
-    run();
-  }
-  Steady next = timers.empty() ? Steady::max() : timers.top().when;
-  if (!deadlines.empty()) next = std::min(next, deadlines.top().when);
+  Steady next = std::min({timers.run_due(), leases.next_deadline(), copies.next()});
   if (!doubtful.empty()) next = std::min(next, doubtful.front().first);
-  if (!recent.empty()) next = std::min(next, recent.front()->stalled_from);
   return next;
-}
-
-void Consumer::State::after(Milliseconds wait, std::function<void()> run) {
-  timers.push({steady_clock::now() + wait, std::move(run)});
-}
-
-void Consumer::State::flush_acks() {
-  for (auto entry = sources.begin(); entry != sources.end();) {
-    const std::shared_ptr<Source> source = (entry++)->second;
-    if (!source->open || !source->acks.has_settled()) continue;
-    for (const AckBook::Ack& ack : source->acks.flush()) {
-      if (Status sent = connection->ack(source->channel, ack.tag, ack.multiple); !sent) return lose(sent.error());
-    }
-    source->last_ack = steady_clock::now();
-    close_when_empty(source);
-    if (connection == nullptr) return;
-  }
 }
 
 void Consumer::State::hand_out() {
@@ -348,63 +319,36 @@ void Consumer::State::hand_out() {
   }
 }
 
-// The server passes acknowledgements on to a quorum queue in its own time; those that it still holds when the
-// connection ends are lost, and their jobs would run again. Nothing tells when it is done, but it takes milliseconds.
-void Consumer::State::await_acks() {
-  Steady last = {};
-  for (const auto& [channel, source] : sources) last = std::max(last, source->last_ack);
-  while (connection != nullptr && steady_clock::now() - last < kAcksArrive) {
-    take_events();
-    platform::wait_ready({}, Milliseconds(10));
-  }
-}
-
 // Leases that are out are given back, uncharged, as far as the server can be reached in time.
 void Consumer::State::shut_down() {
   const std::vector<std::shared_ptr<Subscriber>> all = subscribers;
   for (const auto& subscriber : all) end(subscriber);
-  if (connection != nullptr) {
-    for (auto entry = held.begin(); entry != held.end();) {
-      const auto given = entry++;
-      if (given->second.state != Held::State::kOut) continue;
-      Parcel parcel = std::move(given->second.parcel);
-      release(given);
-      if (valid(parcel)) put_back(std::move(parcel), Milliseconds(0), std::nullopt);
-    }
+  const auto out = leases.which([](const HeldLease& lease) { return lease.state == HeldLease::State::kOut; });
+  for (const JobId& id : out) {
+    if (!leases.contains(id)) continue;  // The connection was lost meanwhile.
+    JobDelivery delivery = std::move(leases.find(id)->delivery);
+    release(id);
+    put_back(std::move(delivery));
   }
   const Steady deadline = steady_clock::now() + settings.patience;
-  const auto settling = [this] {
-    return std::any_of(held.begin(), held.end(),
-                       [](const auto& entry) { return entry.second.state == Held::State::kSettling; });
-  };
-  while ((replacing > 0 || settling()) && steady_clock::now() < deadline) {
-    for (const Letterbox::Letter& letter : letters.take()) letter();
-    if (connection == nullptr && !settling()) break;
+  while (steady_clock::now() < deadline) {
+    for (const TaskQueue::Task& task : tasks->take()) task();
     if (connection != nullptr) take_events();
     if (connection != nullptr) flush_acks();
     answer_settled();
-    std::array<platform::Readiness, 2> ready = {platform::Readiness{letters.descriptor(), true, false}, {}};
-    if (connection != nullptr) ready[1] = {connection->descriptor(), true, false};
-    if (replacing == 0 && !settling()) break;
-    platform::wait_ready(std::span(ready.data(), connection != nullptr ? 2 : 1), Milliseconds(50));
-    if (ready[0].read) letters.woken();
+    if (!leases.any_settling() && (replacing == 0 || connection == nullptr)) break;
+    wait_for_work(Milliseconds(50));
   }
-  if (connection != nullptr) flush_acks();
-  answer_settled();
   await_acks();
   connection.reset();
   // Whoever still waits is told.
-  for (auto& [id, entry] : held) {
-    for (const auto& answer : std::exchange(entry.waiting, {})) {
+  for (const JobId& id : leases.which([](const HeldLease&) { return true; })) {
+    for (const auto& answer : std::exchange(leases.find(id)->waiting, {})) {
       answer(Error{ErrorCode::kUnconfirmed, "the broker was closed before the server had confirmed"});
     }
   }
-  for (const Letterbox::Letter& letter : letters.close()) letter();
-  for (auto* list : {&questions, &asked}) {
-    for (const auto& question : std::exchange(*list, {})) {
-      question(Error{ErrorCode::kUnavailable, "the broker is closed"});
-    }
-  }
+  for (const TaskQueue::Task& task : tasks->close()) task();
+  log.refuse_questions(closed());
 }
 
 }  // namespace bide::brokers::rabbitmq

@@ -1,9 +1,10 @@
-// Consumer: the one thread that consumes. It holds the leases of this process, keeps their time, and acknowledges.
+// Consumer: the one thread that consumes, for every dialect. It holds the leases of this process, keeps their time, and
+// acknowledges.
 //
 // A message becomes a lease in four steps: delivered by the server (at most the prefetch of its source), chosen by
 // weight when the subscription has credit, checked against every notice confirmed until then, handed to the sink.
-// A message leaves by an acknowledgement only, and only after what takes its place (effects, the copy for the next
-// attempt, the dead job) is confirmed. Nothing here waits for a confirm: completions come back as letters.
+// A message leaves only after what takes its place (effects, the copy for the next attempt, the dead job) is confirmed.
+// Nothing here waits for a confirm: completions come back as tasks. What publishes nothing never waits for what does.
 //
 // When the connection is lost, so are the leases; the server delivers their jobs again, to whoever is there.
 //
@@ -19,6 +20,7 @@
 
 #include "bide/broker.h"
 #include "brokers/rabbitmq/amqp_url.h"
+#include "brokers/rabbitmq/dialect.h"
 #include "brokers/rabbitmq/notices.h"
 #include "brokers/rabbitmq/publisher.h"
 #include "brokers/rabbitmq/stamps.h"
@@ -37,8 +39,8 @@ class Consumer {
     std::uint64_t connections = 0;
   };
 
-  // `find_lost` is told, on the consumer's thread, when jobs of that bide queue may be among the lost ones.
-  Consumer(const Settings& settings, Publisher& publisher, Stamps& stamps,
+  // `find_lost` is told, on the consumer's thread, when jobs of that queue may be among the lost ones.
+  Consumer(const Settings& settings, Dialect& dialect, Publisher& publisher, Stamps& stamps,
            std::function<void(const std::string& queue)> find_lost = {});
   ~Consumer();  // Must be closed.
   // Gives back what is out, uncharged, when the server can be reached within `patience`. Whatever is asked for
@@ -55,6 +57,9 @@ class Consumer {
   void ask_board(std::function<void(Result<const NoticeBoard*>)> question);
   // True when a lease of that job is out in this process.
   void is_running(JobId id, std::function<void(bool)> answer);
+
+  // Runs on the consumer's thread. kUnavailable: the server cannot be reached now.
+  void with_connection(std::function<void(Result<Connection*>)> task);
 
   Stats stats() const;
 

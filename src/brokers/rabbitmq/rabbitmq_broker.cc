@@ -9,6 +9,7 @@
 #include "brokers/rabbitmq/dead_set.h"
 #include "brokers/rabbitmq/desk.h"
 #include "brokers/rabbitmq/lost_set.h"
+#include "brokers/rabbitmq/native_dialect.h"
 #include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher.h"
 #include "brokers/rabbitmq/stamps.h"
@@ -49,7 +50,8 @@ struct RabbitmqBroker::Parts {
       : settings(given),
         names(given.prefix),
         publisher(std::move(publishes)),
-        consumer(settings, *publisher, stamps,
+        dialect(settings, stamps),
+        consumer(settings, dialect, *publisher, stamps,
                  [this](const std::string& queue) { desk.post([this, queue] { (void)lost.bring_back(queue); }); }),
         visits(settings, stamps),
         dead(settings, visits, *publisher, stamps),
@@ -59,6 +61,7 @@ struct RabbitmqBroker::Parts {
   const Names names;
   Stamps stamps;
   std::unique_ptr<Publisher> publisher;
+  NativeDialect dialect;  // Of the consumer's thread.
   Consumer consumer;
   // Of the desk's thread.
   Visits visits;

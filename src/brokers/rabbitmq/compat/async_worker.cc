@@ -141,19 +141,18 @@ Topology AsyncWorker::topology(const std::string&) const {
   return topology;
 }
 
-Result<ForeignJob> AsyncWorker::receive(AmqpMessage message, std::string key, const std::string& queue) const {
+Result<ReceivedJob> AsyncWorker::receive(AmqpMessage message, std::string key, const std::string& queue) const {
   const Result<AsyncWorkerMessage> parsed = parse_async_worker_message(message.body);
   if (!parsed) return parsed.error();
-  ForeignJob job;
-  job.key = std::move(key);
-  job.counts.failed =
+  ReceivedJob job;
+  job.message.counts.failed =
       static_cast<std::uint32_t>(std::min<std::int64_t>(parsed->current_iteration, RetryPolicy::kMaxAttemptsLimit));
-  job.job.id = id_of(message);
-  job.job.queue = queue;
-  set_body(job.job, *parsed);
-  job.job.headers = job_headers(message.headers);
-  job.job.retry = policy_of(*parsed);
-  job.original = std::move(message);
+  job.message.job.id = id_of(message);
+  job.message.job.queue = queue;
+  set_body(job.message.job, *parsed);
+  job.message.job.headers = job_headers(message.headers);
+  job.message.job.retry = policy_of(*parsed);
+  job.original = std::make_shared<OriginalMessage>(OriginalMessage{std::move(message), std::move(key)});
   return job;
 }
 
@@ -205,33 +204,33 @@ Result<Send> AsyncWorker::enqueue(const Job& job, Time now) const {
 }
 
 // The queue of the old iteration, with the number raised, as async-worker has it.
-Result<Departure> AsyncWorker::retry(const ForeignJob& job, const RetryAt& outcome, Time) const {
+Result<std::optional<Send>> AsyncWorker::retry(const ReceivedJob& job, const RetryAt& outcome, Time) const {
   if (outcome.body) return Error{ErrorCode::kUnsupported, "async-worker cannot replace the arguments of a job"};
-  const Result<AsyncWorkerMessage> parsed = parse_async_worker_message(job.original.body);
+  const Result<AsyncWorkerMessage> parsed = parse_async_worker_message(job.original->message.body);
   if (!parsed) return parsed.error();
   Send send;
-  send.message = copy_of(job.original, with_iteration(*parsed, parsed->current_iteration + 1));
+  send.message = copy_of(job.original->message, with_iteration(*parsed, parsed->current_iteration + 1));
   send.exchange = exchange();
   const std::int64_t ttl = parsed->delay_ms();
   if (ttl <= 0) {
     send.key = instant_queue();
-    return Departure{.send = std::move(send)};
+    return std::optional(std::move(send));
   }
   if (ttl > kLongestTtl) {
     // No queue can have such a TTL.
     send.key = instant_queue();
     send.delay = std::min(Milliseconds(ttl), std::chrono::duration_cast<Milliseconds>(Limits::kDelay));
-    return Departure{.send = std::move(send)};
+    return std::optional(std::move(send));
   }
   send.needs = delay_queue(ttl);
   send.key = send.needs.queues.front().name;
-  return Departure{.send = std::move(send)};
+  return std::optional(std::move(send));
 }
 
-Send AsyncWorker::bury(const ForeignJob& job, const Dead& outcome, Time now) const {
+Send AsyncWorker::bury(const ReceivedJob& job, const Dead& outcome, Time now) const {
   Send send{.exchange = exchange(), .key = dead_letter_queue()};
-  const std::string body = job.original.body;
-  send.message = copy_of(job.original, body);
+  const std::string body = job.original->message.body;
+  send.message = copy_of(job.original->message, body);
   forget_death(send.message.headers);
   if (!outcome.error.empty()) send.message.headers.emplace_back(kError, outcome.error);
   send.message.headers.emplace_back(kDiedAt, std::int64_t{now.time_since_epoch().count()});

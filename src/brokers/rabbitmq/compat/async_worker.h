@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "brokers/rabbitmq/compat/async_worker_message.h"
-#include "brokers/rabbitmq/compat/dialect.h"
+#include "brokers/rabbitmq/compat/foreign_system.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -32,7 +32,7 @@ struct AsyncWorkerOptions {
   static Result<AsyncWorkerOptions> parse(const std::vector<std::pair<std::string, std::string>>& pairs);
 };
 
-class AsyncWorker : public Dialect {
+class AsyncWorker : public ForeignSystem {
  public:
   explicit AsyncWorker(AsyncWorkerOptions options);
 
@@ -41,12 +41,12 @@ class AsyncWorker : public Dialect {
   std::string source(const std::string& queue) const override;
   std::string dead_queue(const std::string& queue) const override;
   Topology topology(const std::string& queue) const override;
-  Result<ForeignJob> receive(AmqpMessage message, std::string key, const std::string& queue) const override;
+  Result<ReceivedJob> receive(AmqpMessage message, std::string key, const std::string& queue) const override;
   Send send_unreadable(AmqpMessage message, const std::string& key, const std::string& queue,
                        std::string_view why) const override;
   Result<Send> enqueue(const Job& job, Time now) const override;
-  Result<Departure> retry(const ForeignJob& job, const RetryAt& outcome, Time now) const override;
-  Send bury(const ForeignJob& job, const Dead& outcome, Time now) const override;
+  Result<std::optional<Send>> retry(const ReceivedJob& job, const RetryAt& outcome, Time now) const override;
+  Send bury(const ReceivedJob& job, const Dead& outcome, Time now) const override;
   JobInfo dead_info(const AmqpMessage& message, const std::string& key, const std::string& queue) const override;
   Result<Send> replay(AmqpMessage message, const std::string& key, const std::string& queue,
                       const ReplayOptions& options) const override;

@@ -23,19 +23,19 @@ AmqpMessage sample() {
   return message;
 }
 
-ForeignJob at_iteration(std::int64_t iteration) {
+ReceivedJob at_iteration(std::int64_t iteration) {
   AmqpMessage message = sample();
   message.body = with_iteration(parse_async_worker_message(message.body).value(), iteration);
   return dialect().receive(message, "my_app_instant_queue", "default").value();
 }
 
 TEST(AsyncWorker, MessageBecomesAJob) {
-  const ForeignJob job = dialect().receive(sample(), "my_app_instant_queue", "default").value();
-  EXPECT_EQ(job.job.kind, "job-1");
-  EXPECT_EQ(job.job.body, "{:hello :world}");
-  EXPECT_EQ(job.job.content_type, "application/edn");
-  EXPECT_EQ(job.job.retry.max_attempts, 6u);
-  EXPECT_EQ(at_iteration(3).counts.failed, 3u);
+  const ReceivedJob job = dialect().receive(sample(), "my_app_instant_queue", "default").value();
+  EXPECT_EQ(job.message.job.kind, "job-1");
+  EXPECT_EQ(job.message.job.body, "{:hello :world}");
+  EXPECT_EQ(job.message.job.content_type, "application/edn");
+  EXPECT_EQ(job.message.job.retry.max_attempts, 6u);
+  EXPECT_EQ(at_iteration(3).message.counts.failed, 3u);
 }
 
 TEST(AsyncWorker, JobIsPublishedByteForByte) {
@@ -69,14 +69,14 @@ TEST(AsyncWorker, NamespacesOfNamesBecomeColonsAndBack) {
   job.kind = "my.app:send";
   const Send send = dialect().enqueue(job, Time()).value();
   EXPECT_EQ(parse_async_worker_message(send.message.body)->job_name, "my.app/send");
-  EXPECT_EQ(dialect().receive(send.message, "", "default")->job.kind, "my.app:send");
+  EXPECT_EQ(dialect().receive(send.message, "", "default")->message.job.kind, "my.app:send");
 }
 
 TEST(AsyncWorker, BodyIsEdnOrBytesOrNippyByItsType) {
   Job job;
   job.kind = "k";
   const auto back = [&] {
-    return dialect().receive(dialect().enqueue(job, Time()).value().message, "", "default")->job.body;
+    return dialect().receive(dialect().enqueue(job, Time()).value().message, "", "default")->message.job.body;
   };
   job.body = "";
   EXPECT_EQ(back(), "nil");
@@ -113,7 +113,7 @@ TEST(AsyncWorker, PolicyIsCarriedWhereItCanBe) {
 }
 
 TEST(AsyncWorker, FailedAttemptWaitsInTheQueueOfItsOldIteration) {
-  const Send send = *dialect().retry(at_iteration(2), RetryAt{.after = 1s}, Time()).value().send;
+  const Send send = *dialect().retry(at_iteration(2), RetryAt{.after = 1s}, Time()).value();
   EXPECT_EQ(send.exchange, "my_app_exchange");
   EXPECT_EQ(send.key, "my_app_delay_queue_4000_ms");
   EXPECT_EQ(parse_async_worker_message(send.message.body)->current_iteration, 3);
@@ -125,17 +125,17 @@ TEST(AsyncWorker, FailedAttemptWaitsInTheQueueOfItsOldIteration) {
 }
 
 TEST(AsyncWorker, DeadJobIsUnchangedAndReplayedAsTheOriginalOrAnew) {
-  const ForeignJob job = at_iteration(5);
+  const ReceivedJob job = at_iteration(5);
   const Send dead = dialect().bury(job, Dead{.error = "why"}, Time(Milliseconds(1234)));
   EXPECT_EQ(dead.key, "my_app_dead_letter_queue");
-  EXPECT_EQ(dead.message.body, job.original.body);
+  EXPECT_EQ(dead.message.body, job.original->message.body);
   const JobInfo info = dialect().dead_info(dead.message, dead.key, "my_app");
   EXPECT_EQ(info.attempts, 6u);
   EXPECT_EQ(info.history.at(0).text, "why");
   EXPECT_EQ(info.finished, Time(Milliseconds(1234)));
   const Send kept = dialect().replay(dead.message, dead.key, "my_app", {.keep_attempts = true}).value();
   EXPECT_EQ(kept.key, "my_app_instant_queue");
-  EXPECT_EQ(kept.message.body, job.original.body);
+  EXPECT_EQ(kept.message.body, job.original->message.body);
   const Send fresh = dialect().replay(dead.message, dead.key, "my_app", {}).value();
   EXPECT_EQ(fresh.message.body, from_hex(kSample));
   EXPECT_TRUE(fresh.message.headers.empty());

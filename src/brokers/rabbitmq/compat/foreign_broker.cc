@@ -6,13 +6,15 @@
 #include <utility>
 
 #include "brokers/rabbitmq/compat/async_worker.h"
-#include "brokers/rabbitmq/compat/foreign_consumer.h"
 #include "brokers/rabbitmq/compat/foreign_dead.h"
+#include "brokers/rabbitmq/compat/foreign_dialect.h"
 #include "brokers/rabbitmq/compat/foreign_topology.h"
 #include "brokers/rabbitmq/compat/sneakers.h"
+#include "brokers/rabbitmq/consumer.h"
 #include "brokers/rabbitmq/desk.h"
 #include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher.h"
+#include "brokers/rabbitmq/stamps.h"
 #include "core/job_ids.h"
 #include "core/quote.h"
 #include "platform/clock.h"
@@ -32,22 +34,27 @@ void refuse(const Completion<T>& done, std::string_view why) {
   done(Error{ErrorCode::kUnsupported, std::string(why)});
 }
 
-// Nothing of bide's own layout is declared for messages that never see it.
-Settings without_own_layout(Settings settings) {
-  settings.declare = false;
+// A foreign job cannot be cancelled.
+Settings without_notices(Settings settings) {
   settings.notices = false;
   return settings;
 }
 
+// Nothing of bide's own layout is declared for messages that never see it.
+Settings without_own_layout(Settings settings) {
+  settings.declare = false;
+  return without_notices(std::move(settings));
+}
+
 // Names separated by commas.
-Result<std::set<std::string>> queues_of(const Settings& settings, const Dialect& dialect) {
+Result<std::set<std::string>> queues_of(const Settings& settings, const ForeignSystem& system) {
   std::set<std::string> queues;
   for (const auto& [name, value] : settings.compat_options) {
     if (name != "queues") continue;
     for (std::size_t start = 0; start <= value.size();) {
       const std::size_t end = std::min(value.find(',', start), value.size());
       const std::string queue = value.substr(start, end - start);
-      if (Status known = dialect.check_queue(queue); !known)
+      if (Status known = system.check_queue(queue); !known)
         return Error{known.error().code, "queues: " + known.error().message};
       queues.insert(queue);
       start = end + 1;
@@ -60,17 +67,20 @@ Result<std::set<std::string>> queues_of(const Settings& settings, const Dialect&
 
 // Closed one by one before anything is destroyed: what is under way may use all of it.
 struct ForeignBroker::Parts {
-  Parts(const Settings& given, std::unique_ptr<Dialect> meaning, std::unique_ptr<Publisher> publishes)
-      : settings(given),
-        dialect(std::move(meaning)),
+  Parts(const Settings& given, std::unique_ptr<ForeignSystem> meaning, std::unique_ptr<Publisher> publishes)
+      : settings(without_notices(given)),
+        system(std::move(meaning)),
         publisher(std::move(publishes)),
-        consumer(settings, *dialect, *publisher),
-        dead(settings, *dialect, [this](Send send) { return send_and_wait(std::move(send)); }) {}
+        dialect(settings, *system),
+        consumer(settings, dialect, *publisher, stamps),
+        dead(settings, *system, [this](Send message) { return send_and_wait(std::move(message)); }) {}
 
   const Settings settings;
-  const std::unique_ptr<Dialect> dialect;
+  const std::unique_ptr<ForeignSystem> system;
+  Stamps stamps;
   const std::unique_ptr<Publisher> publisher;
-  ForeignConsumer consumer;
+  ForeignDialect dialect;  // Of the consumer's thread.
+  Consumer consumer;
   ForeignDead dead;  // Of the desk's thread.
 
   std::mutex mutex;  // Guards everything below.
@@ -89,14 +99,34 @@ struct ForeignBroker::Parts {
     std::set<std::string> sources;
     std::vector<std::string> names;
     for (const std::string& name : known_queues) {
-      if (sources.insert(dialect->source(name)).second) names.push_back(name);
+      if (sources.insert(system->source(name)).second) names.push_back(name);
     }
     return names;
   }
-  Status send_and_wait(Send send) {
+  // Declares what the message needs and publishes it. For those that need nothing the publisher is enough.
+  void send(Send message, std::function<void(Status)> done) {
+    consumer.with_connection([this, message = std::move(message), done](const Result<Connection*>& connection) {
+      if (!connection) return done(connection.error());
+      Result<Publication> publication = dialect.prepare(*connection, message);
+      if (!publication) return done(publication.error());
+      publication->done = done;
+      std::vector<Publication> one;
+      one.push_back(std::move(*publication));
+      publisher->publish(std::move(one));
+    });
+  }
+  Status send_and_wait(Send message) {
     auto sent = std::make_shared<std::promise<Status>>();
     std::future<Status> answer = sent->get_future();
-    consumer.send(std::move(send), [sent](Status status) { sent->set_value(std::move(status)); });
+    send(std::move(message), [sent](Status status) { sent->set_value(std::move(status)); });
+    return answer.get();
+  }
+  Status declare_and_wait(const std::string& queue) {
+    auto declared = std::make_shared<std::promise<Status>>();
+    std::future<Status> answer = declared->get_future();
+    consumer.with_connection([this, queue, declared](const Result<Connection*>& connection) {
+      declared->set_value(connection ? dialect.declare(**connection, queue) : Status(connection.error()));
+    });
     return answer.get();
   }
   template <class T>
@@ -106,35 +136,32 @@ struct ForeignBroker::Parts {
 };
 
 Result<std::unique_ptr<ForeignBroker>> ForeignBroker::open(const Settings& settings) {
-  std::unique_ptr<Dialect> dialect;
+  std::unique_ptr<ForeignSystem> system;
   std::string only_queue;
   if (settings.compat == "sneakers") {
     Result<SneakersOptions> options = SneakersOptions::parse(settings.compat_options);
     if (!options) return options.error();
-    dialect = std::make_unique<Sneakers>(std::move(*options));
+    system = std::make_unique<Sneakers>(std::move(*options));
   } else if (settings.compat == "async-worker") {
     Result<AsyncWorkerOptions> options = AsyncWorkerOptions::parse(settings.compat_options);
     if (!options) return options.error();
     only_queue = options->name;
-    dialect = std::make_unique<AsyncWorker>(std::move(*options));
+    system = std::make_unique<AsyncWorker>(std::move(*options));
   } else {
     return Error{ErrorCode::kInvalidArgument, "compat: unknown mode " + core::quoted(settings.compat)};
   }
-  Result<std::set<std::string>> queues = queues_of(settings, *dialect);
+  Result<std::set<std::string>> queues = queues_of(settings, *system);
   if (!queues) return queues.error();
   if (!only_queue.empty()) queues->insert(only_queue);
 
   Result<std::unique_ptr<Publisher>> publisher = Publisher::open(without_own_layout(settings));
   if (!publisher) return publisher.error();
-  auto parts = std::make_unique<Parts>(settings, std::move(dialect), std::move(*publisher));
+  auto parts = std::make_unique<Parts>(settings, std::move(system), std::move(*publisher));
   parts->known_queues = std::move(*queues);
   auto broker = std::unique_ptr<ForeignBroker>(new ForeignBroker(std::move(parts)));
   if (!only_queue.empty()) {
     // Its producers declare as well, so that nothing is lost when no worker has ever run.
-    std::promise<Status> declared;
-    std::future<Status> answer = declared.get_future();
-    broker->parts_->consumer.ensure(only_queue, [&declared](Status status) { declared.set_value(std::move(status)); });
-    if (Status status = answer.get(); !status) return status.error();
+    if (Status status = broker->parts_->declare_and_wait(only_queue); !status) return status.error();
   }
   return broker;
 }
@@ -183,7 +210,7 @@ void ForeignBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result
         continue;
       }
       if (job.id.is_nil()) job.id = parts_->ids.next(now.time_since_epoch().count(), parts_->random.next());
-      Result<Send> send = parts_->dialect->enqueue(job, now);
+      Result<Send> send = parts_->system->enqueue(job, now);
       if (!send) {
         batch->results.push_back(send.error());
         continue;
@@ -201,16 +228,16 @@ void ForeignBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result
   }
   parts_->publisher->publish(std::move(publications));
   for (auto& [index, send] : with_needs) {
-    parts_->consumer.send(std::move(send),
+    parts_->send(std::move(send),
                           [batch, index = index](Status status) { batch->complete(index, std::move(status)); });
   }
   // The completion runs on a thread of the broker, also when nothing was published.
-  parts_->consumer.run([batch] { batch->one_less(); });
+  parts_->consumer.tell({}, [batch] { batch->one_less(); });
 }
 
 Result<std::unique_ptr<Subscription>> ForeignBroker::subscribe(SubscribeOptions options, LeaseSink sink) {
   for (const QueueShare& share : options.queues) {
-    if (!parts_->dialect->check_queue(share.name)) continue;
+    if (!parts_->system->check_queue(share.name)) continue;
     const std::lock_guard lock(parts_->mutex);
     parts_->known_queues.insert(share.name);
   }
@@ -244,9 +271,9 @@ void ForeignBroker::queues(Completion<std::vector<QueueInfo>> done) {
       [parts, done] {
         std::vector<QueueInfo> infos;
         for (const std::string& name : parts->queues()) {
-          const Result<QueueCounts> ready = parts->dead.count(parts->dialect->source(name));
+          const Result<QueueCounts> ready = parts->dead.count(parts->system->source(name));
           if (!ready) return done(ready.error());
-          const Result<QueueCounts> buried = parts->dead.count(parts->dialect->dead_queue(name));
+          const Result<QueueCounts> buried = parts->dead.count(parts->system->dead_queue(name));
           if (!buried) return done(buried.error());
           QueueInfo info;
           info.name = name;
@@ -277,7 +304,7 @@ void ForeignBroker::list(JobFilter filter, std::string cursor, std::size_t limit
   if (filter.states != std::vector<JobState>{JobState::kDead}) return refuse(done, kNoIndex);
   if (limit == 0) return done(Error{ErrorCode::kInvalidArgument, "limit: at least 1"});
   if (!filter.queue.empty()) {
-    if (Status known = parts_->dialect->check_queue(filter.queue); !known) return done(known.error());
+    if (Status known = parts_->system->check_queue(filter.queue); !known) return done(known.error());
   }
   Parts* const parts = parts_.get();
   parts->on_desk(
@@ -332,11 +359,11 @@ void ForeignBroker::pause(std::string, bool, Completion<void> done) {
 }
 
 void ForeignBroker::purge(std::string queue, Completion<std::uint64_t> done) {
-  if (Status known = parts_->dialect->check_queue(queue); !known) return done(known.error());
+  if (Status known = parts_->system->check_queue(queue); !known) return done(known.error());
   Parts* const parts = parts_.get();
   parts->on_desk(
       [parts, queue, done] {
-        const Result<std::uint32_t> purged = parts->dead.purge(parts->dialect->source(queue));
+        const Result<std::uint32_t> purged = parts->dead.purge(parts->system->source(queue));
         if (!purged) return done(purged.error());
         done(std::uint64_t{*purged});
       },

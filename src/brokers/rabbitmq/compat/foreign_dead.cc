@@ -94,7 +94,7 @@ std::vector<Status> interrupted(const std::vector<JobId>& ids, const std::map<Jo
 
 }  // namespace
 
-ForeignDead::ForeignDead(const Settings& settings, const Dialect& dialect, Sender sender)
+ForeignDead::ForeignDead(const Settings& settings, const ForeignSystem& dialect, Sender sender)
     : settings_(settings), dialect_(dialect), sender_(std::move(sender)) {}
 
 Status ForeignDead::visit(const std::string& queue, const Visitor& visitor) {

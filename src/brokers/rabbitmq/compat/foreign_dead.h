@@ -14,7 +14,7 @@
 #include "bide/inspector.h"
 #include "bide/result.h"
 #include "brokers/rabbitmq/amqp_url.h"
-#include "brokers/rabbitmq/compat/dialect.h"
+#include "brokers/rabbitmq/compat/foreign_system.h"
 #include "brokers/rabbitmq/connection.h"
 
 namespace bide::brokers::rabbitmq::compat {
@@ -23,7 +23,7 @@ class ForeignDead {
  public:
   using Sender = std::function<Status(Send)>;  // Returns when it is confirmed.
 
-  ForeignDead(const Settings& settings, const Dialect& dialect, Sender sender);
+  ForeignDead(const Settings& settings, const ForeignSystem& dialect, Sender sender);
 
   // Newest first, as they came into the queue. The cursor is that of a page before, or empty.
   Result<JobPage> list(const std::vector<std::string>& queues, const JobFilter& filter, const std::string& cursor,
@@ -45,7 +45,7 @@ class ForeignDead {
   Status visit(const std::string& queue, const Visitor& visitor);
 
   const Settings settings_;
-  const Dialect& dialect_;
+  const ForeignSystem& dialect_;
   const Sender sender_;
 };
 

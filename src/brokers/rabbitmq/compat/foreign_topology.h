@@ -11,7 +11,7 @@
 
 #include "bide/result.h"
 #include "brokers/rabbitmq/amqp_url.h"
-#include "brokers/rabbitmq/compat/dialect.h"
+#include "brokers/rabbitmq/compat/foreign_system.h"
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/declared.h"
 #include "brokers/rabbitmq/publisher.h"

@@ -168,19 +168,19 @@ std::string Sneakers::kind_of(const AmqpMessage& message, const std::string& que
   return message.app_id == "bide" && core::is_name(message.type) ? message.type : queue;
 }
 
-Result<ForeignJob> Sneakers::receive(AmqpMessage message, std::string key, const std::string& queue) const {
-  ForeignJob job;
-  job.key = original_key(message, key);
-  job.counts.failed = failures_of(message.headers, queue);
-  job.job.id = id_of(message);
-  job.job.kind = kind_of(message, queue);
-  job.job.queue = queue;
-  job.job.body = message.body;
-  job.job.content_type = message.content_type;
-  job.job.headers = job_headers(own_headers(message));
-  job.job.retry =
+Result<ReceivedJob> Sneakers::receive(AmqpMessage message, std::string key, const std::string& queue) const {
+  ReceivedJob job;
+  key = original_key(message, key);
+  job.message.counts.failed = failures_of(message.headers, queue);
+  job.message.job.id = id_of(message);
+  job.message.job.kind = kind_of(message, queue);
+  job.message.job.queue = queue;
+  job.message.job.body = message.body;
+  job.message.job.content_type = message.content_type;
+  job.message.job.headers = job_headers(own_headers(message));
+  job.message.job.retry =
       options_.steps ? *options_.steps : RetryPolicy::fixed(options_.retry_timeout, options_.retry_max_times + 1);
-  job.original = std::move(message);
+  job.original = std::make_shared<OriginalMessage>(OriginalMessage{std::move(message), std::move(key)});
   return job;
 }
 
@@ -206,52 +206,52 @@ Result<Send> Sneakers::enqueue(const Job& job, Time now) const {
   return send;
 }
 
-Result<Departure> Sneakers::retry(const ForeignJob& job, const RetryAt& outcome, Time) const {
+Result<std::optional<Send>> Sneakers::retry(const ReceivedJob& job, const RetryAt& outcome, Time) const {
   if (!options_.steps) {
     if (outcome.body) {
       return Error{
           ErrorCode::kUnsupported,
           "a body cannot be replaced while the job waits in Sneakers' own retry queue; give steps= in the URL"};
     }
-    return Departure{};
+    return std::optional<Send>();
   }
-  const std::int64_t failures = std::int64_t{job.counts.total()} + 1;
+  const std::int64_t failures = std::int64_t{job.message.counts.total()} + 1;
   Send send;
-  send.key = job.job.queue;
+  send.key = job.message.job.queue;
   send.delay = std::max(Milliseconds(0), outcome.after);
-  send.message = job.original;
+  send.message = job.original->message;
   if (outcome.body) send.message.body = *outcome.body;
   send.message.persistent = true;
   send.message.expiration.clear();
-  send.message.headers = own_headers(job.original);
+  send.message.headers = own_headers(job.original->message);
   // Only this entry: those of the delay queues would look like a message that goes round in a circle.
   send.message.headers.emplace_back("x-death", FieldList{FieldTable{{"count", failures},
                                                                     {"reason", "rejected"},
-                                                                    {"queue", job.job.queue},
+                                                                    {"queue", job.message.job.queue},
                                                                     {"exchange", options_.exchange},
-                                                                    {"routing-keys", FieldList{Field(job.key)}}}});
+                                                                    {"routing-keys", FieldList{Field(job.original->key)}}}});
   send.message.headers.emplace_back(kFailures, failures);
-  send.message.headers.emplace_back(kRoutingKey, job.key);
-  return Departure{.send = std::move(send)};
+  send.message.headers.emplace_back(kRoutingKey, job.original->key);
+  return std::optional(std::move(send));
 }
 
-Send Sneakers::bury(const ForeignJob& job, const Dead& outcome, Time now) const {
+Send Sneakers::bury(const ReceivedJob& job, const Dead& outcome, Time now) const {
   const std::string text = !outcome.error.empty()                    ? outcome.error
                            : outcome.reason == DeadReason::kRejected ? "reject"
                            : outcome.fault == Fault::kTimedOut       ? "timeout"
                                                                      : "failed";
   const std::string* old = nullptr;
-  if (const Field* found = find_field(job.original.headers, kRetryInfo)) old = found->text();
+  if (const Field* found = find_field(job.original->message.headers, kRetryInfo)) old = found->text();
 
-  AmqpMessage described = job.original;  // Old records are not nested into the new one.
+  AmqpMessage described = job.original->message;  // Old records are not nested into the new one.
   remove_field(described.headers, kRetryInfo);
   const std::string properties = properties_json(described);
 
   std::string record = "{\"error\":" + json_string(text) +
-                       ",\"num_attempts\":" + std::to_string(job.counts.total() + 1) +
+                       ",\"num_attempts\":" + std::to_string(job.message.counts.total() + 1) +
                        ",\"failed_at\":" + json_string(iso8601(now));
   if (options_.error_in_body) {
-    record += ",\"payload\":\"" + base64(job.original.body) + "\",\"properties\":\"" + base64(properties) + "\"";
+    record += ",\"payload\":\"" + base64(job.original->message.body) + "\",\"properties\":\"" + base64(properties) + "\"";
   } else {
     record += ",\"properties\":" + properties;
   }
@@ -259,8 +259,8 @@ Send Sneakers::bury(const ForeignJob& job, const Dead& outcome, Time now) const 
             ",\"backtrace\":" + (options_.error_in_body ? "\"\"" : "[]") + "}";
 
   Send send;
-  send.exchange = error_name(job.job.queue);
-  send.key = job.key;
+  send.exchange = error_name(job.message.job.queue);
+  send.key = job.original->key;
   if (options_.error_in_body) {
     send.message.body = std::move(record);
     return send;
@@ -276,14 +276,14 @@ Send Sneakers::bury(const ForeignJob& job, const Dead& outcome, Time now) const 
       record = "[" + record + "," + *old + "]";
     }
   }
-  if (!id_of(job.original).is_nil()) send.message.message_id = job.original.message_id;
-  send.message.content_type = job.original.content_type;
-  send.message.content_encoding = job.original.content_encoding;
-  send.message.type = job.original.type;
-  send.message.app_id = job.original.app_id;
+  if (!id_of(job.original->message).is_nil()) send.message.message_id = job.original->message.message_id;
+  send.message.content_type = job.original->message.content_type;
+  send.message.content_encoding = job.original->message.content_encoding;
+  send.message.type = job.original->message.type;
+  send.message.app_id = job.original->message.app_id;
   send.message.headers = own_headers(described);
   send.message.headers.emplace_back(kRetryInfo, std::move(record));
-  send.message.body = job.original.body;
+  send.message.body = job.original->message.body;
   return send;
 }
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "brokers/rabbitmq/compat/dialect.h"
+#include "brokers/rabbitmq/compat/foreign_system.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -36,7 +36,7 @@ struct SneakersOptions {
 // How often a queue has rejected the message, by its x-death header; and by a copy that bide has made.
 std::uint32_t failures_of(const FieldTable& headers, const std::string& queue);
 
-class Sneakers : public Dialect {
+class Sneakers : public ForeignSystem {
  public:
   explicit Sneakers(SneakersOptions options);
 
@@ -44,12 +44,12 @@ class Sneakers : public Dialect {
   std::string source(const std::string& queue) const override { return queue; }
   std::string dead_queue(const std::string& queue) const override { return queue + "-error"; }
   Topology topology(const std::string& queue) const override;
-  Result<ForeignJob> receive(AmqpMessage message, std::string key, const std::string& queue) const override;
+  Result<ReceivedJob> receive(AmqpMessage message, std::string key, const std::string& queue) const override;
   Send send_unreadable(AmqpMessage message, const std::string& key, const std::string& queue,
                        std::string_view why) const override;
   Result<Send> enqueue(const Job& job, Time now) const override;
-  Result<Departure> retry(const ForeignJob& job, const RetryAt& outcome, Time now) const override;
-  Send bury(const ForeignJob& job, const Dead& outcome, Time now) const override;
+  Result<std::optional<Send>> retry(const ReceivedJob& job, const RetryAt& outcome, Time now) const override;
+  Send bury(const ReceivedJob& job, const Dead& outcome, Time now) const override;
   JobInfo dead_info(const AmqpMessage& message, const std::string& key, const std::string& queue) const override;
   Result<Send> replay(AmqpMessage message, const std::string& key, const std::string& queue,
                       const ReplayOptions& options) const override;

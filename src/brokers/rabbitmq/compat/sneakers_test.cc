@@ -27,7 +27,7 @@ AmqpMessage message(FieldTable headers = {}) {
   return result;
 }
 
-ForeignJob received(const Sneakers& dialect, FieldTable headers = {}) {
+ReceivedJob received(const Sneakers& dialect, FieldTable headers = {}) {
   return dialect.receive(message(std::move(headers)), "mail", "mail").value();
 }
 
@@ -43,15 +43,15 @@ TEST(Sneakers, FailuresAreTheSumOverTheQueuesOwnDeaths) {
 }
 
 TEST(Sneakers, MessageBecomesAJobAsItIs) {
-  const ForeignJob job = received(sneakers(), {{"trace", "t"}, {"n", 3}, {"x-death", FieldList{death("mail", 2)}}});
-  EXPECT_EQ(job.job.kind, "mail");
-  EXPECT_EQ(job.job.queue, "mail");
-  EXPECT_EQ(job.job.body, "{\"to\":\"a\"}");
-  EXPECT_EQ(job.job.content_type, "application/json");
-  EXPECT_EQ(job.job.headers, (Headers{{"trace", "t"}, {"n", "3"}}));
-  EXPECT_EQ(job.counts.failed, 2u);
-  EXPECT_EQ(job.job.retry, RetryPolicy::fixed(60s, 6));
-  EXPECT_EQ(received(sneakers({{"kind", "send"}})).job.kind, "send");
+  const ReceivedJob job = received(sneakers(), {{"trace", "t"}, {"n", 3}, {"x-death", FieldList{death("mail", 2)}}});
+  EXPECT_EQ(job.message.job.kind, "mail");
+  EXPECT_EQ(job.message.job.queue, "mail");
+  EXPECT_EQ(job.message.job.body, "{\"to\":\"a\"}");
+  EXPECT_EQ(job.message.job.content_type, "application/json");
+  EXPECT_EQ(job.message.job.headers, (Headers{{"trace", "t"}, {"n", "3"}}));
+  EXPECT_EQ(job.message.counts.failed, 2u);
+  EXPECT_EQ(job.message.job.retry, RetryPolicy::fixed(60s, 6));
+  EXPECT_EQ(received(sneakers({{"kind", "send"}})).message.job.kind, "send");
 }
 
 TEST(Sneakers, TopologyIsTheOneOfTheMaxretryHandler) {
@@ -70,21 +70,21 @@ TEST(Sneakers, TopologyIsTheOneOfTheMaxretryHandler) {
 
 TEST(Sneakers, FailedAttemptIsARejectedMessage) {
   const Sneakers dialect = sneakers();
-  const Result<Departure> departure = dialect.retry(received(dialect), RetryAt{.after = 60s}, kNow);
+  const Result<std::optional<Send>> departure = dialect.retry(received(dialect), RetryAt{.after = 60s}, kNow);
   ASSERT_TRUE(departure);
-  EXPECT_FALSE(departure->send);
+  EXPECT_FALSE(*departure);
   EXPECT_FALSE(dialect.retry(received(dialect), RetryAt{.body = "new"}, kNow)) << "a rejected message keeps its body";
 }
 
 TEST(Sneakers, WithStepsACopyWaitsAndGoesOnCounting) {
   const Sneakers dialect = sneakers({{"steps", "10s,100s"}});
-  const ForeignJob job = received(
+  const ReceivedJob job = received(
       dialect,
       {{"trace", "t"}, {"x-death", FieldList{death("bide.delay.1.2", 1), death("mail", 1)}}, {"CC", FieldList{"k"}}});
-  EXPECT_EQ(job.job.retry, RetryPolicy::steps({10s, 100s}));
-  const Result<Departure> departure = dialect.retry(job, RetryAt{.after = 100s, .body = "new"}, kNow);
-  ASSERT_TRUE(departure && departure->send);
-  const Send& send = *departure->send;
+  EXPECT_EQ(job.message.job.retry, RetryPolicy::steps({10s, 100s}));
+  const Result<std::optional<Send>> departure = dialect.retry(job, RetryAt{.after = 100s, .body = "new"}, kNow);
+  ASSERT_TRUE(departure && *departure);
+  const Send& send = **departure;
   EXPECT_EQ(send.key, "mail");
   EXPECT_EQ(send.delay, 100s);
   EXPECT_EQ(send.message.body, "new");
@@ -93,16 +93,16 @@ TEST(Sneakers, WithStepsACopyWaitsAndGoesOnCounting) {
   ASSERT_EQ(find_field(send.message.headers, "x-death")->list()->size(), 1u) << "only the queue's own";
   EXPECT_EQ(find_field(send.message.headers, "trace")->text()[0], "t");
   // It comes back with the key of a delay queue, and must not keep that.
-  EXPECT_EQ(dialect.receive(send.message, "3>2.1", "mail")->key, "mail");
+  EXPECT_EQ(dialect.receive(send.message, "3>2.1", "mail")->original->key, "mail");
 }
 
 TEST(Sneakers, ErrorRecordIsThatOfVersion212) {
   const Sneakers dialect = sneakers();
-  const ForeignJob job = received(dialect, {{"x-death", FieldList{death("mail", 5)}}, {"trace", "t"}});
+  const ReceivedJob job = received(dialect, {{"x-death", FieldList{death("mail", 5)}}, {"trace", "t"}});
   const Send send = dialect.bury(job, Dead{.reason = DeadReason::kExhausted, .error = "no \"route\""}, kNow);
   EXPECT_EQ(send.exchange, "mail-error");
   EXPECT_EQ(send.key, "mail");
-  EXPECT_EQ(send.message.body, job.original.body);
+  EXPECT_EQ(send.message.body, job.original->message.body);
   const std::string* info = find_field(send.message.headers, "retry_info")->text();
   ASSERT_NE(info, nullptr);
   EXPECT_TRUE(is_json(*info)) << *info;
@@ -154,9 +154,9 @@ TEST(Sneakers, DeadJobIsShownAndReplayedToItsQueue) {
   ASSERT_TRUE(replayed);
   EXPECT_EQ(replayed->exchange, "");
   EXPECT_EQ(replayed->key, "mail");
-  const ForeignJob again = dialect.receive(replayed->message, "mail", "mail").value();
-  EXPECT_EQ(again.counts.failed, 0u);
-  EXPECT_EQ(again.job.body, "{\"to\":\"a\"}");
+  const ReceivedJob again = dialect.receive(replayed->message, "mail", "mail").value();
+  EXPECT_EQ(again.message.counts.failed, 0u);
+  EXPECT_EQ(again.message.job.body, "{\"to\":\"a\"}");
   EXPECT_FALSE(dialect.replay(send.message, "mail", "mail", {.keep_attempts = true}));
 }
 
@@ -201,7 +201,7 @@ TEST(Sneakers, JobIsPublishedAsSneakersWould) {
   EXPECT_EQ(send->message.body, "bytes");
   EXPECT_TRUE(send->message.persistent);
   EXPECT_EQ(send->message.content_type, "application/octet-stream");
-  EXPECT_EQ(dialect.receive(send->message, "mail", "mail")->job.kind, "send");
+  EXPECT_EQ(dialect.receive(send->message, "mail", "mail")->message.job.kind, "send");
   job.headers = {{"x-death", "forged"}};
   EXPECT_EQ(dialect.enqueue(job, kNow).error().code, ErrorCode::kInvalidArgument);
 }

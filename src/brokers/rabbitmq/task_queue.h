@@ -1,4 +1,4 @@
-// Letterbox: work for one thread from others, which wakes it up. Whoever posts may outlive the thread.
+// TaskQueue: tasks for one thread from others, with a descriptor to poll. Whoever posts may outlive the thread.
 
 #pragma once
 
@@ -11,32 +11,32 @@
 
 namespace bide::brokers::rabbitmq {
 
-class Letterbox {
+class TaskQueue {
  public:
-  using Letter = std::function<void()>;
+  using Task = std::function<void()>;
 
-  // False when it is closed: the letter was not taken.
-  bool post(Letter letter) {
+  // False when it is closed: the task was not taken.
+  bool post(Task task) {
     {
       std::lock_guard lock(mutex_);
       if (closed_) return false;
-      letters_.push_back(std::move(letter));
-      if (letters_.size() > 1) return true;  // Whoever posted the first has woken it.
+      tasks_.push_back(std::move(task));
+      if (tasks_.size() > 1) return true;  // Whoever posted the first has woken it.
     }
     waker_.wake();
     return true;
   }
 
-  std::vector<Letter> take() {
+  std::vector<Task> take() {
     std::lock_guard lock(mutex_);
-    return std::exchange(letters_, {});
+    return std::exchange(tasks_, {});
   }
 
   // Returns what nobody has taken.
-  std::vector<Letter> close() {
+  std::vector<Task> close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    return std::exchange(letters_, {});
+    return std::exchange(tasks_, {});
   }
 
   // Of the thread that takes: after waiting for the descriptor.
@@ -47,7 +47,7 @@ class Letterbox {
   platform::Waker waker_;
 
   std::mutex mutex_;  // Guards everything below.
-  std::vector<Letter> letters_;
+  std::vector<Task> tasks_;
   bool closed_ = false;
 };
 

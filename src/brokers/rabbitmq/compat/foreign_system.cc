@@ -1,4 +1,4 @@
-#include "brokers/rabbitmq/compat/dialect.h"
+#include "brokers/rabbitmq/compat/foreign_system.h"
 
 #include "core/number_text.h"
 #include "core/quote.h"

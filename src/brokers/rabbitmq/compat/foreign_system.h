@@ -1,5 +1,5 @@
-// Dialect: what another job system means by its queues and messages. Pure: bytes in, decisions out. Who consumes,
-// publishes, confirms and acknowledges is ForeignConsumer, the same for every dialect.
+// ForeignSystem: what another job system means by its queues and messages. Pure: bytes in, decisions out. Who consumes,
+// publishes, confirms and acknowledges is Consumer, by way of ForeignDialect.
 
 #pragma once
 
@@ -12,18 +12,10 @@
 #include "bide/lease.h"
 #include "bide/result.h"
 #include "brokers/rabbitmq/amqp_message.h"
+#include "brokers/rabbitmq/dialect.h"
 #include "brokers/rabbitmq/topology.h"
 
 namespace bide::brokers::rabbitmq::compat {
-
-// A message that was delivered, and the job it stands for.
-struct ForeignJob {
-  AmqpMessage original = {};
-  std::string key = {};  // The routing key it came with.
-  Job job = {};          // The id is nil when the message has none.
-  AttemptCounts counts = {};
-  std::vector<AttemptError> history = {};
-};
 
 // A message to publish.
 struct Send {
@@ -34,17 +26,11 @@ struct Send {
   Milliseconds delay{0};  // Longer: by way of bide's own delay queues to the queue named by the key.
 };
 
-// How a message leaves its queue after an attempt.
-struct Departure {
-  std::optional<Send> send = {};  // Confirmed first, then the original is acknowledged.
-  // Nothing is sent: the original is rejected, and the server does what its queue says about such messages.
-};
-
-class Dialect {
+class ForeignSystem {
  public:
-  virtual ~Dialect() = default;
+  virtual ~ForeignSystem() = default;
 
-  // kInvalidArgument: the dialect has no such queue.
+  // kInvalidArgument: it has no such queue.
   virtual Status check_queue(std::string_view queue) const = 0;
   // Names of AMQP queues for the queue of that name: where jobs are taken from, and where the dead are.
   virtual std::string source(const std::string& queue) const = 0;
@@ -52,17 +38,18 @@ class Dialect {
   // What the other system declares for a worker of that queue.
   virtual Topology topology(const std::string& queue) const = 0;
 
-  // An error: it is no job of this dialect. Then it goes where send_unreadable() says.
-  virtual Result<ForeignJob> receive(AmqpMessage message, std::string key, const std::string& queue) const = 0;
+  // An error: it is no job of this system. Then it goes where send_unreadable() says.
+  virtual Result<ReceivedJob> receive(AmqpMessage message, std::string key, const std::string& queue) const = 0;
   virtual Send send_unreadable(AmqpMessage message, const std::string& key, const std::string& queue,
                                std::string_view why) const = 0;
 
   // A new job, which is valid and has an id. kInvalidArgument, kUnsupported: the other system could not have it.
   virtual Result<Send> enqueue(const Job& job, Time now) const = 0;
 
-  // After an attempt that failed. kUnsupported: not in this way.
-  virtual Result<Departure> retry(const ForeignJob& job, const RetryAt& outcome, Time now) const = 0;
-  virtual Send bury(const ForeignJob& job, const Dead& outcome, Time now) const = 0;
+  // After an attempt that failed. Nothing is sent: the original is rejected, and the server does what its queue says
+  // about such messages. kUnsupported: not in this way.
+  virtual Result<std::optional<Send>> retry(const ReceivedJob& job, const RetryAt& outcome, Time now) const = 0;
+  virtual Send bury(const ReceivedJob& job, const Dead& outcome, Time now) const = 0;
 
   // A message of the dead queue: for people, and once more to be run.
   virtual JobInfo dead_info(const AmqpMessage& message, const std::string& key, const std::string& queue) const = 0;

@@ -1,0 +1,268 @@
+// Subscriptions, their channels, and how much the server may deliver on them.
+
+#include <algorithm>
+#include <utility>
+
+#include "brokers/rabbitmq/consumer_state.h"
+#include "platform/local_socket.h"
+
+namespace bide::brokers::rabbitmq {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr int kMostPrefetch = 65535;
+constexpr int kLeastRoom = 16;
+// The server passes acknowledgements on to a quorum queue in its own time; those that it still holds when the channel is
+// closed are lost, and their jobs would run again. Nothing tells when it is done, but it takes milliseconds.
+constexpr Milliseconds kAcksArrive{100};
+constexpr Milliseconds kLostSoon{500};
+constexpr Milliseconds kLostLater{5000};
+// A queue that has used up its share takes over what others have left idle for so long.
+constexpr Milliseconds kIdle{20};
+
+}  // namespace
+
+void Consumer::State::add(std::shared_ptr<Subscriber> subscriber) {
+  wanted = true;
+  for (const QueueShare& share : subscriber->options.queues) {
+    auto source = std::make_shared<Source>();
+    source->owner = subscriber;
+    source->queue = share.name;
+    source->weight = share.weight;
+    subscriber->sources.push_back(std::move(source));
+  }
+  subscriber->starved_since = steady_clock::now();
+  subscribers.push_back(std::move(subscriber));
+}
+
+void Consumer::State::end(const std::shared_ptr<Subscriber>& subscriber) {
+  if (std::exchange(subscriber->ended, true)) return;
+  if (subscriber->started) std::exchange(subscriber->started, nullptr)(Status());
+  std::erase(subscribers, subscriber);
+  // Not handed out yet, so nobody will settle them.
+  for (const Lease& lease : std::exchange(subscriber->granted, {})) {
+    HeldLease* const held = leases.find(LeaseRef{lease.job.id, lease.token});
+    if (held == nullptr) continue;
+    JobDelivery delivery = std::move(held->delivery);
+    release(lease.job.id);
+    put_back(std::move(delivery));
+  }
+  for (const auto& source : subscriber->sources) stop(source);
+}
+
+void Consumer::State::set_limits(Subscriber& subscriber, std::optional<int> credit,
+                                 std::optional<std::uint64_t> deliveries) {
+  if (subscriber.ended) return;
+  if (credit) subscriber.credit = std::clamp(*credit, 0, 1'000'000);
+  if (deliveries) subscriber.delivery_limit = deliveries;
+  for (const auto& source : subscriber.sources) source->extra = 0;
+  if (connection != nullptr) tend_sources();
+}
+
+// The server needs a limit for each consumer: every queue has its share of the credit, but never nothing.
+int Consumer::State::wanted_prefetch(const Source& source) const {
+  const Subscriber& owner = *source.owner;
+  if (owner.ended || owner.credit_now() <= 0 || log.board().is_paused(source.queue)) return 0;
+  // What came beyond the limit would wait here, where nobody may have it.
+  if (owner.delivery_limit && *owner.delivery_limit <= owner.delivered) return 0;
+  std::int64_t weights = 0;
+  for (const auto& other : owner.sources) weights += other->weight;
+  const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit_now()} * source.weight / weights);
+  return static_cast<int>(std::min<std::int64_t>(share + source.extra + source.room, kMostPrefetch));
+}
+
+void Consumer::State::tend_sources() {
+  if (!log.is_read()) return;  // Which queues are paused is not known yet.
+  lend();
+  for (std::size_t i = 0; i < subscribers.size() && connection != nullptr; ++i) {
+    const std::shared_ptr<Subscriber> subscriber = subscribers[i];
+    for (const auto& source : subscriber->sources) {
+      if (connection == nullptr) return;
+      // A consumer gets another limit only by being replaced: so the room grows in large steps, and is given up as a
+      // whole.
+      if (source->stalled == 0) source->room = 0;
+      if (source->stalled > source->room) source->room = std::max(kLeastRoom, 2 * source->stalled);
+      const int wanted_now = wanted_prefetch(*source);
+      const int has = source->consumers.prefetch();
+      if (wanted_now == 0) {
+        stop(source);
+      } else if (wanted_now > has) {
+        if (steady_clock::now() >= source->next_try) start(source);
+      } else if (has - wanted_now > has / 4) {  // Small changes are not worth a call.
+        consume_less(source, has - wanted_now);
+      }
+    }
+    if (connection != nullptr && subscriber->started) std::exchange(subscriber->started, nullptr)(Status());
+  }
+}
+
+// A share that is not used is lent to queues that have more than theirs, until it is used.
+void Consumer::State::lend() {
+  const Steady moment = steady_clock::now();
+  for (const auto& subscriber : subscribers) {
+    if (subscriber->sources.size() < 2) continue;
+    std::size_t unsettled = 0;
+    for (const auto& source : subscriber->sources) unsettled += source->acks.out();
+    const auto free = std::int64_t{subscriber->credit_now()} + subscriber->stalled - static_cast<std::int64_t>(unsettled);
+    if (free <= 0) {
+      subscriber->starved_since = Steady::max();
+      // Whoever has lent his share needs it himself.
+      if (free < 0) {
+        for (const auto& source : subscriber->sources) source->extra = 0;
+      }
+      continue;
+    }
+    if (subscriber->starved_since == Steady::max()) subscriber->starved_since = moment;
+    if (moment - subscriber->starved_since < kIdle) {
+      timers.after(kIdle, [] {});  // Look again then.
+      continue;
+    }
+    for (const auto& source : subscriber->sources) {
+      if (!source->consumers.any()) continue;
+      if (source->acks.out() < static_cast<std::size_t>(source->consumers.prefetch())) continue;
+      source->extra += static_cast<int>(free);
+      subscriber->starved_since = Steady::max();
+      break;
+    }
+  }
+}
+
+void Consumer::State::start(const std::shared_ptr<Source>& source) {
+  const auto fail = [&](const Error& error) {
+    if (!connection->alive()) return lose(error);
+    source->next_try = steady_clock::now() + source->backoff.next();
+    if (source->owner->started) std::exchange(source->owner->started, nullptr)(error);
+  };
+  const bool opened_now = !source->open;
+  if (opened_now) {
+    if (Status opened = open_channel(source); !opened) return fail(opened.error());
+  }
+  if (Status there = dialect.declare(*connection, source->queue); !there) return fail(there.error());
+  // A few more than asked for, so that there are few consumers when the credit grows little by little.
+  const int has = source->consumers.prefetch();
+  const int prefetch = std::min(kMostPrefetch, std::max(wanted_prefetch(*source) - has, has / 4));
+  ConsumeOptions options;
+  options.queue = dialect.source(source->queue);
+  options.tag = "bide-" + std::to_string(++last_serial);
+  options.prefetch = static_cast<std::uint16_t>(prefetch);
+  if (Status consuming = connection->consume(source->channel, options); !consuming) {
+    dialect.forget();
+    lose_channel(source);
+    return fail(consuming.error());
+  }
+  source->consumers.add(options.tag, prefetch);
+  source->backoff.reset();
+  if (opened_now) look_for_lost(source->queue);
+  if (settings.notices && !log.board().knows_queue(source->queue)) {
+    log.write({Notice{.kind = Notice::Kind::kQueue, .id = {}, .name = source->queue, .stamp = stamps.next()}});
+  }
+}
+
+// Numbers are used again as late as possible: events of a channel that was closed may still arrive.
+Status Consumer::State::open_channel(const std::shared_ptr<Source>& source) {
+  do {
+    last_channel = last_channel >= kLastSource ? kFirstSource : static_cast<ChannelNumber>(last_channel + 1);
+  } while (sources.contains(last_channel));
+  if (Status opened = connection->open_channel(last_channel); !opened) return opened;
+  source->clear();
+  source->channel = last_channel;
+  source->open = true;
+  source->serial = ++last_serial;
+  sources[last_channel] = source;
+  return {};
+}
+
+// While the queue was not there, what became due for it went to the lost ones. Twice: some may be on their way.
+void Consumer::State::look_for_lost(const std::string& queue) {
+  if (!find_lost) return;
+  for (const Milliseconds wait : {kLostSoon, kLostLater}) {
+    timers.after(wait, [this, queue] { find_lost(queue); });
+  }
+}
+
+// False when the channel was lost over it.
+bool Consumer::State::cancel(const std::shared_ptr<Source>& source, const std::string& tag) {
+  source->consumers.cancelled(tag);
+  const Status cancelled = connection->cancel(source->channel, tag);
+  if (cancelled) return true;
+  if (!connection->alive()) {
+    lose(cancelled.error());
+  } else {
+    lose_channel(source);
+  }
+  return false;
+}
+
+// When one of its consumers is full: it is not urgent.
+void Consumer::State::consume_less(const std::shared_ptr<Source>& source, int by) {
+  const std::optional<std::string> full = source->consumers.full();
+  if (!full) return;
+  const int before = source->consumers.prefetch();
+  if (!cancel(source, *full)) return;
+  if (before - source->consumers.prefetch() > by) start(source);
+}
+
+// No more deliveries; those that are in the buffer go back.
+void Consumer::State::stop(const std::shared_ptr<Source>& source) {
+  if (connection == nullptr || !source->open) return;
+  while (const std::optional<std::string> full = source->consumers.full()) {
+    if (!cancel(source, *full)) return;
+  }
+  while (const std::optional<std::string> tag = source->consumers.first()) {
+    source->astray = true;
+    if (!cancel(source, *tag)) return;
+  }
+  for (JobDelivery& delivery : std::exchange(source->buffer, {})) put_back(std::move(delivery));
+}
+
+// The server has taken back what was out on this channel, and only that.
+void Consumer::State::lose_channel(std::shared_ptr<Source> source) {
+  write_interrupted(source.get());
+  source->clear();
+  source->next_try = steady_clock::now() + source->backoff.next();
+  sources.erase(source->channel);
+  forget_deliveries(source.get());
+}
+
+void Consumer::State::flush_acks() {
+  for (const auto& [channel, source] : sources) {
+    if (!source->acks.has_settled()) continue;
+    for (const AckBook::Ack& ack : source->acks.flush()) {
+      if (Status sent = connection->ack(channel, ack.tag, ack.multiple); !sent) return lose(sent.error());
+    }
+    source->last_ack = steady_clock::now();
+  }
+}
+
+// Those on which nothing is out and nothing will come. Returns when to look again.
+Steady Consumer::State::close_channels() {
+  Steady next = Steady::max();
+  for (auto entry = sources.begin(); entry != sources.end();) {
+    const auto [channel, source] = *entry++;
+    if (!source->acks.empty() || (!source->owner->ended && (!source->astray || source->consumers.any()))) continue;
+    if (const Steady then = source->last_ack + kAcksArrive; then > steady_clock::now()) {
+      next = std::min(next, then);
+      continue;
+    }
+    source->clear();
+    sources.erase(channel);
+    if (Status closed = connection->close_channel(channel); !closed && !connection->alive()) {
+      lose(closed.error());
+      break;
+    }
+  }
+  return next;
+}
+
+void Consumer::State::await_acks() {
+  Steady last = {};
+  for (const auto& [channel, source] : sources) last = std::max(last, source->last_ack);
+  while (connection != nullptr && steady_clock::now() - last < kAcksArrive) {
+    take_events();
+    platform::wait_ready({}, Milliseconds(10));
+  }
+}
+
+}  // namespace bide::brokers::rabbitmq

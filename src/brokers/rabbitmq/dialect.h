@@ -1,0 +1,85 @@
+// Dialect: what differs between the systems whose jobs Consumer takes from RabbitMQ: names, how a message is read, how
+// attempts are counted, where the next attempt goes and what a dead job looks like. bide's own is NativeDialect; those of
+// other systems are in compat/.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "bide/job.h"
+#include "bide/lease.h"
+#include "bide/result.h"
+#include "brokers/rabbitmq/amqp_message.h"
+#include "brokers/rabbitmq/connection.h"
+#include "brokers/rabbitmq/job_message.h"
+#include "brokers/rabbitmq/publisher.h"
+
+namespace bide::brokers::rabbitmq {
+
+// A message of another system as it was delivered.
+struct OriginalMessage {
+  AmqpMessage message = {};
+  std::string key = {};  // The routing key it came with.
+};
+
+// A delivered message and the job it stands for.
+struct ReceivedJob {
+  JobMessage message = {};        // The id is nil when it has none.
+  std::uint32_t deliveries = 0;   // Earlier ones without an acknowledgement that may have been attempts.
+  std::shared_ptr<const OriginalMessage> original = {};  // Null for messages of bide's own.
+};
+
+// How a message leaves its queue after an attempt.
+struct Departure {
+  enum class Way : std::uint8_t {
+    kAcknowledge,
+    kReject,   // Without requeue: the server does what the queue says about such messages.
+    kRequeue,  // Delivered again.
+  };
+  Way way = Way::kAcknowledge;
+  std::optional<Publication> replacement = {};  // Confirmed first.
+  Milliseconds wait{0};                         // kRequeue only: not given back before that.
+};
+
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+
+  // ---- From any thread.
+
+  // kInvalidArgument: there can be no such queue.
+  virtual Status check_queue(std::string_view queue) const = 0;
+  // The AMQP queue from which jobs of that queue are taken.
+  virtual std::string source(const std::string& queue) const = 0;
+  // False: different messages may have the same id.
+  virtual bool ids_are_unique() const = 0;
+  // True: a message that cannot be published again may be rejected, and the server keeps it.
+  virtual bool keeps_rejected() const = 0;
+
+  // ---- From the consumer's thread. A connection that is null is none; what has to be declared is kUnavailable then.
+
+  // What a consumer of that queue needs. Uses channels kFirstDeclaring to kLastDeclaring.
+  virtual Status declare(Connection& connection, const std::string& queue) = 0;
+  // The connection is a new one.
+  virtual void reconnected() = 0;
+  // Somebody has removed things behind our back, or a channel for declaring was closed.
+  virtual void forget() = 0;
+
+  // A publication: nobody can run it, and this takes its place.
+  virtual std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) = 0;
+  // A new job, which is checked and has an id. kInvalidArgument, kUnsupported: the other system could not have it.
+  virtual Result<Publication> enqueue(Connection* connection, Job job, std::int64_t stamp, Time now) = 0;
+  // After an outcome other than Done. `stamp` is that of the copy. kUnsupported: not in this way.
+  virtual Result<Departure> depart(Connection* connection, const ReceivedJob& job, const Outcome& outcome,
+                                   std::int64_t stamp, Time now) = 0;
+
+  static constexpr ChannelNumber kFirstDeclaring = 3;
+  static constexpr ChannelNumber kLastDeclaring = 4;
+};
+
+}  // namespace bide::brokers::rabbitmq

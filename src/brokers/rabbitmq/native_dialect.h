@@ -1,0 +1,45 @@
+// NativeDialect: bide's own layout and messages (topology.h, job_message.h).
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "brokers/rabbitmq/amqp_url.h"
+#include "brokers/rabbitmq/declared.h"
+#include "brokers/rabbitmq/dialect.h"
+#include "brokers/rabbitmq/stamps.h"
+#include "brokers/rabbitmq/topology.h"
+
+namespace bide::brokers::rabbitmq {
+
+class NativeDialect : public Dialect {
+ public:
+  NativeDialect(const Settings& settings, Stamps& stamps)
+      : settings_(settings), names_(settings.prefix), stamps_(stamps), declared_(settings_, kFirstDeclaring) {}
+
+  Status check_queue(std::string_view queue) const override;
+  std::string source(const std::string& queue) const override { return names_.queue(queue); }
+  bool ids_are_unique() const override { return true; }
+  bool keeps_rejected() const override { return true; }  // Among the lost ones.
+
+  Status declare(Connection& connection, const std::string& queue) override {
+    return declared_.ready(connection, queue);
+  }
+  void reconnected() override { declared_.reconnected(); }
+  void forget() override { declared_.forget(); }
+
+  std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) override;
+  Result<Publication> enqueue(Connection* connection, Job job, std::int64_t stamp, Time now) override;
+  Result<Departure> depart(Connection* connection, const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp,
+                           Time now) override;
+
+ private:
+  const Settings settings_;
+  const Names names_;
+  Stamps& stamps_;
+  Declared declared_;
+};
+
+}  // namespace bide::brokers::rabbitmq

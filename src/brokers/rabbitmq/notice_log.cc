@@ -1,0 +1,185 @@
+#include "brokers/rabbitmq/notice_log.h"
+
+#include <utility>
+
+#include "platform/clock.h"
+
+namespace bide::brokers::rabbitmq {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::uint16_t kLogPrefetch = 1000;
+constexpr std::uint64_t kLogAcks = 250;
+// How often the notice queue is read while nothing is to be started: for pauses, and for those who run.
+constexpr Milliseconds kReadAgain{250};
+constexpr Milliseconds kTryAgain{1000};
+// Without a marker the log is taken to be read after such a silence.
+constexpr Milliseconds kSilence{2000};
+constexpr Milliseconds kLongSilence{5000};
+
+}  // namespace
+
+NoticeLog::NoticeLog(const Settings& settings, Publisher& publisher, Stamps& stamps, Timers& timers,
+                     std::shared_ptr<TaskQueue> tasks)
+    : settings_(settings),
+      names_(settings.prefix),
+      publisher_(publisher),
+      stamps_(stamps),
+      timers_(timers),
+      tasks_(std::move(tasks)),
+      read_(!settings.notices) {}
+
+Status NoticeLog::start(Connection& connection) {
+  connection_ = &connection;
+  if (!settings_.notices) return {};
+  if (Status status = connection.open_channel(kQueueChannel); !status) return status;
+  Result<std::string> queue = connection.declare_private_queue(kQueueChannel);
+  if (!queue) return queue.error();
+  queue_ = std::move(*queue);
+  if (Status status = connection.bind(kQueueChannel, {names_.notices(), queue_, "", false}); !status) return status;
+  // From here on everything new comes to the queue; what is older is in the log, before the marker.
+  marker_ = "m" + std::to_string(random_.next());
+  started_ = last_logged_ = steady_clock::now();
+  if (Status status = read_log(); !status) return status;
+  write_marker();
+  watch_silence(marker_);
+  return {};
+}
+
+void NoticeLog::stop(const Error& error) {
+  connection_ = nullptr;
+  reading_ = log_open_ = false;
+  read_ = !settings_.notices;
+  refuse_questions(error);
+}
+
+void NoticeLog::refuse_questions(const Error& error) {
+  for (auto* list : {&questions_, &asked_}) {
+    for (const Question& question : std::exchange(*list, {})) question(error);
+  }
+}
+
+// Nobody waits for the answer: a stream whose leader has just died must not hold up the connection.
+Status NoticeLog::read_log() {
+  if (Status status = connection_->open_channel(kLogChannel); !status) return status;
+  ConsumeOptions options;
+  options.queue = names_.notices();
+  options.tag = "bide-notices";
+  options.prefetch = kLogPrefetch;
+  options.no_wait = true;
+  options.arguments = {{"x-stream-offset", next_offset_ < 0 ? Field("first") : Field(next_offset_)}};
+  if (Status status = connection_->consume(kLogChannel, options); !status) return status;
+  unacked_ = 0;
+  log_open_ = true;
+  return {};
+}
+
+void NoticeLog::log_is_closed() {
+  log_open_ = false;
+  timers_.after(kTryAgain, [this, written = marker_] {
+    // When the connection is lost over it, the next event says so.
+    if (connection_ != nullptr && written == marker_ && !log_open_) (void)read_log();
+  });
+}
+
+void NoticeLog::write_marker() {
+  Publication publication;
+  publication.to.kind = Destination::Kind::kNotices;
+  publication.message.message_id = marker_;
+  publication.message.body = Notice{.kind = Notice::Kind::kMarker, .id = {}, .name = marker_}.to_text();
+  publication.done = [this, tasks = tasks_, written = marker_](const Status& status) {
+    if (status) return;
+    tasks->post([this, written] {
+      timers_.after(kTryAgain, [this, written] {
+        if (written == marker_ && log_open_) write_marker();
+      });
+    });
+  };
+  std::vector<Publication> one;
+  one.push_back(std::move(publication));
+  publisher_.publish(std::move(one));
+}
+
+// When the server takes no messages, or the stream has no leader, the marker does not come, and nobody can have had a
+// notice confirmed either. Workers are needed all the more then: after a while without a word they go on with what they
+// know, and read on beside it.
+void NoticeLog::watch_silence(const std::string& written) {
+  timers_.after(kTryAgain, [this, written] {
+    if (read_ || written != marker_ || connection_ == nullptr) return;
+    const Steady moment = steady_clock::now();
+    const bool blocked = publisher_.pressure().level == Pressure::Level::kBlocked;
+    if (moment - last_logged_ > kSilence && (blocked || moment - started_ > kLongSilence)) {
+      read_ = true;
+      return;
+    }
+    watch_silence(written);
+  });
+}
+
+Status NoticeLog::take(const Delivery& delivery) {
+  if (delivery.channel == kLogChannel) return take_logged(delivery);
+  if (const std::optional<Notice> notice = Notice::parse(delivery.message.body)) add(*notice);
+  // There may be more; what is being checked waits for the end of it.
+  return connection_->get(kQueueChannel, queue_, true);
+}
+
+Status NoticeLog::take_logged(const Delivery& delivery) {
+  if (!log_open_) return {};
+  last_logged_ = steady_clock::now();
+  const Field* offset = find_field(delivery.message.headers, "x-stream-offset");
+  if (offset != nullptr && offset->number() != nullptr) next_offset_ = *offset->number() + 1;
+  const std::optional<Notice> notice = Notice::parse(delivery.message.body);
+  if (notice) add(*notice);
+  if (notice && notice->kind == Notice::Kind::kMarker && notice->name == marker_) {
+    read_ = true;
+    log_open_ = false;
+    const auto retention = std::chrono::microseconds(settings_.notice_retention).count();
+    board_.forget_before(platform::real_clock().now().wall_us - retention);
+    Status closed = connection_->close_channel(kLogChannel);
+    return connection_->alive() ? Status() : closed;
+  }
+  if (++unacked_ < kLogAcks) return {};
+  unacked_ = 0;
+  return connection_->ack(kLogChannel, delivery.tag, true);
+}
+
+bool NoticeLog::wants_read(bool working) const {
+  return !questions_.empty() || (working && steady_clock::now() - last_read_ >= kReadAgain);
+}
+
+Status NoticeLog::begin_read() {
+  asked_ = std::exchange(questions_, {});
+  reading_ = settings_.notices;
+  return settings_.notices ? connection_->get(kQueueChannel, queue_, true) : Status();
+}
+
+void NoticeLog::queue_is_empty() {
+  reading_ = false;
+  last_read_ = steady_clock::now();
+  for (const Question& question : std::exchange(asked_, {})) question(&board_);
+}
+
+void NoticeLog::add(const Notice& notice) {
+  board_.add(notice);
+  if (notice.kind != Notice::Kind::kMarker) stamps_.saw(notice.stamp);
+}
+
+// Nobody waits for these, but they must not be lost while the server takes nothing.
+void NoticeLog::write(std::vector<Notice> notices) {
+  std::vector<Publication> publications;
+  for (const Notice& notice : notices) {
+    board_.add(notice);
+    Publication publication;
+    publication.to.kind = Destination::Kind::kNotices;
+    publication.message.message_id = "notice-" + std::to_string(notice.stamp);
+    publication.message.body = notice.to_text();
+    publication.done = [](const Status&) {};
+    publication.patient = true;
+    publications.push_back(std::move(publication));
+  }
+  publisher_.publish(std::move(publications));
+}
+
+}  // namespace bide::brokers::rabbitmq
