@@ -38,6 +38,15 @@ class RabbitmqAlarm : public RabbitmqTest<1> {
         .value();
   }
 
+  // The server says that it takes nothing when something is published, and not in the moment of the alarm.
+  static bool publish_until_blocked(Broker& broker) {
+    return eventually([&] {
+      if (broker.pressure().level == Pressure::Level::kBlocked) return true;
+      broker.enqueue({job("works", "more")}, [](const auto&) {});
+      return false;
+    });
+  }
+
   // Every tenth job fails the first time, all others are done. Many more fail than the worker may hold.
   void run_through_an_alarm(const std::string& options) {
     constexpr int kJobs = 600, kEvery = 10, kCredit = 8;
@@ -93,9 +102,7 @@ TEST_F(RabbitmqAlarm, AnOutcomeThatIsNotConfirmedIsAnsweredWhenTheBrokerIsClosed
     return leases.size() == 1;
   }));
   server().set_memory_alarm(true);
-  // The server takes what is published first, and then nothing more.
-  opened->broker->enqueue({job("works", "first")}, [](const auto&) {});
-  ASSERT_TRUE(eventually([&] { return opened->broker->pressure().level == Pressure::Level::kBlocked; }));
+  ASSERT_TRUE(publish_until_blocked(*opened->broker));
   std::vector<Status> answers;
   opened->broker->settle({{.lease = {leases[0].job.id, leases[0].token}, .outcome = RetryAt{.error = "again"}}},
                          [&](Result<std::vector<Status>> statuses) { answers = std::move(statuses).value(); });
@@ -112,14 +119,13 @@ TEST_F(RabbitmqAlarm, EnqueueIsRefusedAtOnceWhileTheConnectionIsKnownToBeBlocked
   ASSERT_TRUE(opened) << opened.error().message;
   ASSERT_TRUE(enqueue(*opened->broker, {job("works", "before")}).front());
   server().set_memory_alarm(true);
-  // The server says so when something is published; that one waits.
   std::mutex mutex;
   std::vector<Result<Enqueued>> first;
   opened->broker->enqueue({job("works", "first")}, [&](Result<std::vector<Result<Enqueued>>> results) {
     const std::lock_guard lock(mutex);
     first = std::move(results).value();
   });
-  ASSERT_TRUE(eventually([&] { return opened->broker->pressure().level == Pressure::Level::kBlocked; }));
+  ASSERT_TRUE(publish_until_blocked(*opened->broker));
   const auto refused = enqueue(*opened->broker, {job("works", "second")});
   ASSERT_FALSE(refused.front());
   EXPECT_EQ(refused.front().error().code, ErrorCode::kOverloaded);

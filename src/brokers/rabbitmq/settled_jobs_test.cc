@@ -68,7 +68,7 @@ TEST_F(SettledJobsTest, AnOutcomeIsKnownUntilTheNextLease) {
 }
 
 TEST_F(SettledJobsTest, TheOldestIsForgotten) {
-  for (const std::uint8_t number : {1, 2, 3}) settled_.add(id_of(number), 10);
+  for (const std::uint8_t number : std::array<std::uint8_t, 3>{1, 2, 3}) settled_.add(id_of(number), 10);
   EXPECT_FALSE(settled_.is_over(id_of(1), 10));
   EXPECT_TRUE(settled_.is_over(id_of(2), 10));
   EXPECT_TRUE(settled_.is_over(id_of(3), 10));
