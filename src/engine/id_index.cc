@@ -139,7 +139,7 @@ void IdIndex::rebuild(Table& t) {
   }
   std::vector<Place> old = std::move(t.places);
   const bool full = t.used * 2 >= old.size();
-  t.places = std::vector<Place>(old.empty() ? 16 : full ? old.size() + old.size() / 2 : old.size(), kEmpty);
+  t.places = std::vector<Place>(old.empty() ? first_places_ : full ? old.size() + old.size() / 2 : old.size(), kEmpty);
   t.erased = 0;
   for (std::size_t at = 0; at < old.size(); ++at) {
     // Every hash needs its entry, each in another cache line: have the next ones on their way.

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,8 @@ class IdIndex {
   // Of these slots, those whose id is there already are left out, and given back.
   std::vector<Slot> insert_new(Slot begin, Slot end);
   void erase(const JobId& id);
+  // So many are going to be inserted, more or less: tables that are made from now on need not grow bit by bit.
+  void expect(std::uint64_t ids) { first_places_ = std::max<std::uint64_t>(16, ids * 5 / 4 / tables_.size()); }
   // Starts loading the place where the id is or would be.
   void prefetch(const JobId& id) const;
 
@@ -87,6 +90,7 @@ class IdIndex {
   std::uint64_t size_ = 0;
   // Of tables that have become empty, for the next ones to begin with: under a steady load they grow as large.
   std::vector<std::vector<Place>> spare_;
+  std::uint64_t first_places_ = 16;  // Of a new table.
 };
 
 }  // namespace bide::engine

@@ -25,6 +25,7 @@ constexpr std::uint32_t kVersion = 2;  // Version 1 has no length of leases, nor
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 constexpr std::size_t kBlockBytes = 256 * 1024;
+constexpr std::uint64_t kUsualRow = 34;  // Bytes.
 // Looked at in one step: most of them may be free, or saved already.
 constexpr Slot kSlotsAPiece = 262'144;
 constexpr std::string_view kPrefix = "snapshot-";
@@ -364,6 +365,7 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
   Meta meta;
   Decoder in(payload);
   if (type != kMeta || !decode_meta(in, reader.version(), state, meta)) return damaged(path, reader.at(), "the first block is not right");
+  if (const auto bytes = (*file)->size()) state.expect(*bytes / kUsualRow);
   std::uint64_t rows = 0;
   for (;;) {
     if (Status ok = reader.next(type, payload); !ok) return ok.error();

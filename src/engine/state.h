@@ -191,6 +191,7 @@ class State {
   bool in_epoch(Slot slot) const { return slab_[slot].epoch == epoch_; }
   void enter_epoch(Slot slot) { slab_[slot].epoch = epoch_; }
   // Loading a snapshot, before start().
+  void expect(std::uint64_t jobs) { ids_.expect(jobs); }
   Slot restore(const Entry& entry, std::string_view unique_key);
   void restore_running(const JobId& id, const Running& running);
   void restore_counters(const Counters& counters, std::uint64_t last_token, std::int64_t last_time_ms);

@@ -48,6 +48,7 @@ Status State::index_ids() {
     indexed_ = indexing_ = slab_.size();
     settle_twice(ids_.insert_new(begin, indexed_));
   }
+  ids_.expect(0);
   if (twice_ == kNoSlot) return {};
   return Error{ErrorCode::kDamaged, "the store says accepted of job " + slab_[twice_].id.to_string() +
                                         ", which is there already; `bide store check` says more, `bide store repair` "
