@@ -47,10 +47,10 @@ namespace bide {
 
 class Client {
  public:
-  // Opens the broker that the URL names; today that is the embedded engine:
+  // Opens the broker that the URL names; settings follow as name=value, joined by &:
   //
-  //   bide:./data                    the directory, made when it is not there
-  //   bide:./data?durability=os      settings follow as name=value, joined by &
+  //   bide:./data?durability=os      the embedded engine; the directory is made when it is not there
+  //   http://127.0.0.1:7070          a bide server (docs/remote.md); amqp:// is RabbitMQ (docs/rabbitmq.md)
   //
   // kInvalidArgument: the URL or a setting is wrong. kUnsupported: a broker that is not built in.
   // kBusy: another process owns the directory and does not answer. kPermissionDenied, kCannotCreate, kDamaged, kNewerVersion, kIoError.
