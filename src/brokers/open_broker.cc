@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,7 +97,7 @@ Status apply_setting(EngineOptions& options, std::string_view text) {
 }
 
 // rest = directory [ "?" setting { "&" setting } ]
-Result<OpenedBroker> open_engine(std::string_view rest, const OpenOptions& wanted) {
+Result<EngineOptions> parse_engine(std::string_view rest) {
   if (rest.starts_with("//") && !rest.starts_with("///")) {
     return invalid("a bide: URL names a directory of this machine, such as bide:./data or bide:/var/lib/bide; after bide: " +
                    std::string("there are no two slashes with a host"));
@@ -108,15 +109,25 @@ Result<OpenedBroker> open_engine(std::string_view rest, const OpenOptions& wante
 
   EngineOptions options;
   options.directory = std::move(*directory);
-  options.on_commit = wanted.on_commit;
-  options.on_damage = wanted.on_damage;
+  std::set<std::string_view> given;
   std::string_view settings = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
   while (!settings.empty()) {
     const std::size_t end = std::min(settings.find('&'), settings.size());
-    if (Status applied = apply_setting(options, settings.substr(0, end)); !applied) return applied.error();
+    const std::string_view setting = settings.substr(0, end);
+    if (Status applied = apply_setting(options, setting); !applied) return applied.error();
+    const std::string_view name = setting.substr(0, setting.find('='));
+    if (!given.insert(name).second) return invalid("the setting " + core::quoted(name) + " is in the URL twice");
     settings.remove_prefix(std::min(end + 1, settings.size()));
   }
-  auto opened = shared::SharedStore::open(std::move(options));
+  return options;
+}
+
+Result<OpenedBroker> open_engine(std::string_view rest, const OpenOptions& wanted) {
+  Result<EngineOptions> options = parse_engine(rest);
+  if (!options) return options.error();
+  options->on_commit = wanted.on_commit;
+  options->on_damage = wanted.on_damage;
+  auto opened = shared::SharedStore::open(std::move(*options));
   if (!opened) return opened.error();
   const std::shared_ptr<shared::SharedStore> store = std::move(*opened);
   return OpenedBroker{store, store};
@@ -174,6 +185,12 @@ constexpr std::array kSchemes = {
 };
 
 }  // namespace
+
+Result<EngineOptions> parse_engine_url(std::string_view url) {
+  constexpr std::string_view kScheme = "bide:";
+  if (!url.starts_with(kScheme)) return invalid("not the URL of a data directory; an example is bide:./data");
+  return parse_engine(url.substr(kScheme.size()));
+}
 
 Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& options) {
   const std::size_t colon = url.find(':');

@@ -11,6 +11,7 @@
 #include "bide/inspector.h"
 #include "bide/result.h"
 #include "engine/damage.h"
+#include "engine/options.h"
 
 namespace bide::brokers {
 
@@ -29,5 +30,8 @@ struct OpenOptions {
 // kInvalidArgument: the URL names no broker, or a setting is wrong; the message lists what is known.
 // kUnsupported: a broker that is not built in. Otherwise what the broker says. A password is never repeated.
 Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& options = {});
+
+// Of the embedded engine: bide:DIRECTORY?SETTINGS. For what concerns a data directory only.
+Result<engine::EngineOptions> parse_engine_url(std::string_view url);
 
 }  // namespace bide::brokers

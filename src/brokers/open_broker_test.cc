@@ -49,6 +49,7 @@ TEST(OpenBroker, MistakesInSettingsAreNamed) {
             "durability: invalid durability 'maybe'; allowed is fsync, os or none");
   EXPECT_NE(error_of("bide:x?max_jobs=many").message.find("max_jobs: invalid number 'many'"), std::string::npos);
   EXPECT_NE(error_of("bide:x?result_retention=5").message.find("result_retention: "), std::string::npos);
+  EXPECT_NE(error_of("bide:x?max_jobs=1&max_jobs=2").message.find("twice"), std::string::npos);
   EXPECT_NE(error_of("bide:x%zz").message.find("%"), std::string::npos);
   EXPECT_NE(error_of("bide:x%00y").message.find("%00 is not allowed"), std::string::npos);
 }

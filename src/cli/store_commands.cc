@@ -104,9 +104,9 @@ std::vector<Command> store_commands() {
       {.path = "store compact",
        .summary = "Give back the disk space of jobs that are done, now",
        .details =
-           "What done jobs leave for those who ask about them is kept as long as they are remembered; when little\n"
-           "or nothing is given back, it says why.",
-       .arguments = {{"DIR", "the data directory"}},
+           "What done jobs leave for those who ask about them is kept as long as they are remembered: an hour, unless\n"
+           "the store is given with other settings. When little or nothing is given back, it says why.",
+       .arguments = {{"DIR", "the data directory, or its URL with settings: 'bide:DIR?result_retention=7d'"}},
        .flags = {kJsonFlag},
        .run = compact},
       {.path = "store backup",

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "bide/wait.h"
+#include "brokers/open_broker.h"
 #include "cli/failure.h"
 #include "cli/reading_progress.h"
 #include "cli/terminal.h"
+#include "core/duration.h"
 #include "engine/check/check_store.h"
 #include "engine/engine.h"
 
@@ -16,29 +18,30 @@ namespace {
 // The engine lets one segment's worth of garbage be, so that it need not copy all the time. Here somebody asked for it.
 constexpr std::uint64_t kSmallSegment = 1ull << 20;
 
-std::string reason(const engine::Engine::DiskUse& use, std::uint64_t done) {
+std::string reason(const engine::Engine::DiskUse& use, std::uint64_t done, Milliseconds retention) {
   std::string text =
       use.journal_bytes <= use.live_bytes + kSmallSegment
           ? "nearly everything in the journal is needed"
           : "the rest is room written ahead, and garbage among what is needed, at most half of each file";
   if (done > 0) {
     text += "; " + std::to_string(done) +
-            " jobs that are done are remembered for an hour (result_retention), with their results";
+            " jobs that are done are remembered for " + core::format_duration(retention) + " (result_retention), with their results";
   }
   return text;
 }
 
 }  // namespace
 
-CompactReport compact_store(const std::string& directory) {
+CompactReport compact_store(const std::string& store) {
+  engine::EngineOptions options;
+  options.directory = store;
+  if (store.starts_with("bide:")) options = take(brokers::parse_engine_url(store));
   {
     // Not made when it is not there: that would be a typing mistake.
-    ReadingDisk disk(directory, "checking");
-    (void)take(engine::check::check_store(disk, directory));
+    ReadingDisk disk(options.directory, "checking");
+    (void)take(engine::check::check_store(disk, options.directory));
   }
   StatusLine status;
-  engine::EngineOptions options;
-  options.directory = directory;
   options.segment_bytes = kSmallSegment;
   options.reserve_bytes = 0;
   const auto engine = take(engine::Engine::open(options));
@@ -55,7 +58,8 @@ CompactReport compact_store(const std::string& directory) {
     return report;
   }
   const auto done = audit ? audit->details.find("done_remembered") : decltype(audit->details.find("")){};
-  report.why_not_less = reason(after, audit && done != audit->details.end() ? done->second : 0);
+  report.why_not_less = reason(after, audit && done != audit->details.end() ? done->second : 0,
+                               options.result_retention);
   return report;
 }
 

@@ -15,6 +15,7 @@ struct CompactReport {
 };
 
 // Throws Failure.
-CompactReport compact_store(const std::string& directory);
+// `store` is a directory, or the URL of one with its settings: they say what is still needed.
+CompactReport compact_store(const std::string& store);
 
 }  // namespace bide::cli

@@ -165,6 +165,13 @@ class StoreTest(command.CommandTest):
         shutil.rmtree(f"{self.folder}/saved.unfinished")
         self.assertEqual(self.bide_json("store", "backup", "data", "saved")["live_jobs"], 5)
 
+    def test_compacting_keeps_what_the_settings_of_the_store_keep(self):
+        job = self.bide_json("enqueue", "go", "--queue", "other")["id"]
+        self.bide("work", "--queue", "other", "--shell", "exit 0", "--drain", "--quiet")
+        self.bide_json("store", "compact", "bide:data?result_retention=1d&done_limit=5")
+        self.assertEqual(self.bide_json("job", "show", job)["state"], "done")
+        self.assert_fails(64, "twice", "store", "compact", "bide:data?done_limit=1&done_limit=2")
+
     def test_compacting_keeps_every_job(self):
         report = self.bide_json("store", "compact", "data")
         self.assertGreater(report["live_bytes"], 0)

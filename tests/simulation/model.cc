@@ -120,13 +120,13 @@ bool World::follow(const platform::Instant& instant) {
   return true;
 }
 
-void World::see_due(const Moment& moment, const std::function<bool(const ModelJob&)>& is_ready) {
+void World::see_due(const Moment& moment, const std::function<bool(const ModelJob&, bool certain)>& is_ready) {
   std::vector<std::uint64_t> due;
   for (const auto& [tag, job] : *jobs_) {
-    if (job->phase == Phase::kWaiting && job->due_is_wall && !job->was_due && is_due(*job, moment) &&
-        (!is_ready || is_ready(*job))) {
-      due.push_back(tag);
-    }
+    if (job->phase != Phase::kWaiting || !job->due_is_wall || job->was_due) continue;
+    // One that was ready before a step waits for the ledger's time alone, also if the clock was stepped again since.
+    const bool again = is_ready && job->was_due_before && job->due_ms <= moment.now_ms();
+    if ((again || is_due(*job, moment)) && (!is_ready || is_ready(*job, again))) due.push_back(tag);
   }
   for (const std::uint64_t tag : due) change(tag).was_due = true;
 }
@@ -136,7 +136,11 @@ void World::forget_was_due() {
   for (const auto& [tag, job] : *jobs_) {
     if (job->was_due) due.push_back(tag);
   }
-  for (const std::uint64_t tag : due) change(tag).was_due = false;
+  for (const std::uint64_t tag : due) {
+    ModelJob& job = change(tag);
+    job.was_due = false;
+    job.was_due_before = true;
+  }
 }
 
 void World::shift_dues(std::int64_t by_ms) {
@@ -159,7 +163,7 @@ std::int64_t World::due_after(Milliseconds after, const Moment& moment) {
 void World::wait_for(ModelJob& job, Milliseconds after, const Moment& moment) {
   job.due_is_wall = false;
   job.due_slack_ms = 0;
-  job.was_due = false;
+  job.was_due = job.was_due_before = false;
   job.due_ms = due_after(after, moment);
   job.not_before_elapsed_us = moment.elapsed_us + std::max<std::int64_t>(0, after.count()) * 1000;
   job.not_before_wall_us = ModelJob::kAlways;

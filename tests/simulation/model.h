@@ -75,6 +75,7 @@ struct ModelJob {
   std::size_t ended_as = 0;       // ... its outcome.
   bool ended_token_known = true;  // Two states that a crash may have left look the same from outside.
   bool was_due = false;           // The wall clock has reached due_ms; it may have been steered back a little since.
+  bool was_due_before = false;    // The same, and then a step of the clock was followed.
 
   // Running.
   std::uint64_t token = 0;
@@ -119,8 +120,8 @@ class World {
   // True: it was a step, and what waits for a span of time moved along.
   bool follow(const platform::Instant& instant);
   // Jobs due by the wall clock become so at this moment, and stay so until it is stepped.
-  // If it has been made ready: the engine may be behind.
-  void see_due(const Moment& moment, const std::function<bool(const ModelJob&)>& is_ready = nullptr);
+  // `is_ready` says whether the engine has made it ready: it may be behind. `certain`: by looking, not by concluding.
+  void see_due(const Moment& moment, const std::function<bool(const ModelJob&, bool certain)>& is_ready = nullptr);
   static bool is_due(const ModelJob& job, const Moment& moment) {
     return job.due_ms <= moment.now_ms() && (!job.due_is_wall || job.was_due || job.due_ms <= moment.wall_ms());
   }

@@ -200,8 +200,8 @@ bool Simulation::begin() {
   expect(ledger_->now_ms() == moment_.now_ms(), "the engine's time is not what it should be");
   observe_forgotten();
   if (ledger_->is_behind()) tally_.add(Event::kStepsBehind);
-  now_.see_due(moment_, [this](const ModelJob& job) {
-    if (!ledger_->is_behind()) return true;
+  now_.see_due(moment_, [this](const ModelJob& job, bool certain) {
+    if (!ledger_->is_behind() && !certain) return true;
     const engine::Slot slot = ledger_->state().find(job.id);
     return slot != engine::kNoSlot && ledger_->state()[slot].entry_state() == engine::EntryState::kReady;
   });
