@@ -330,7 +330,9 @@ void Simulation::apply_settled(const Settlement& settlement, const std::vector<N
     tally_.add(Event::kResultsForgotten);
     return;
   }
-  if (job == nullptr && status && is_done && done_tokens_.contains(lease.token)) return;
+  // Said once more, also when the job is forgotten, or its id has been given again since.
+  const bool is_of_another = job == nullptr || (job->token != lease.token && job->ended_token != lease.token);
+  if (is_of_another && status && is_done && done_tokens_.contains(lease.token)) return;
   if (job == nullptr) return refused_as(ErrorCode::kNotFound);
   if (job->phase != Phase::kRunning || job->token != lease.token) {
     if (!job->ended_token_known && (status || status.error().code == ErrorCode::kLeaseLost)) return;
