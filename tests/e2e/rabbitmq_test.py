@@ -39,12 +39,13 @@ class RabbitmqTest(command.CommandTest):
         self.assertTrue(out, err)
         return code, json.loads(out)
 
-    def findings(self, *words, url=None, check=None):
+    def findings(self, *words, url=None, check=None, weight="problem"):
         code, answer = self.rabbitmq("doctor", *words, url=url)
         problems = [each for each in answer["findings"] if each["weight"] == "problem"]
         self.assertEqual(code, 1 if problems else 0, answer)
         self.assertEqual(answer["problems"], len(problems))
-        return [each for each in problems if check is None or each["check"] == check]
+        return [each for each in answer["findings"]
+                if each["weight"] == weight and (check is None or each["check"] == check)]
 
     def wait_until(self, condition, seconds=60):
         deadline = time.monotonic() + seconds
@@ -52,6 +53,13 @@ class RabbitmqTest(command.CommandTest):
             if time.monotonic() > deadline:
                 self.fail(f"it did not happen; queues: {self.queues()}")
             time.sleep(0.1)
+
+    def declare_with_a_limit(self, queue, limit):
+        """As an earlier version did."""
+        NODE.declare_queue(f"{self.prefix}.queue.{queue}",
+                           {"x-queue-type": "quorum", "x-max-length": limit, "x-overflow": "reject-publish",
+                            "x-dead-letter-exchange": f"{self.prefix}.lost", "x-delivery-limit": 100,
+                            "x-dead-letter-strategy": "at-least-once"})
 
 
 class RefusalTest(RabbitmqTest):
@@ -105,8 +113,8 @@ class DriftTest(RabbitmqTest):
     def test_other_arguments_are_found_before_the_server_refuses_them(self):
         self.bide("rabbitmq", "apply", "--queue", "mail", "--url", self.url + "&max_length=5&delivery_limit=7")
         found = {each["text"].split()[0]: each for each in self.findings("--queue", "mail", check="arguments")}
-        self.assertEqual(sorted(found), ["x-delivery-limit", "x-max-length"])
-        self.assertIn("max_length=5", found["x-max-length"]["remedy"])
+        self.assertEqual(sorted(found), ["x-delivery-limit"])
+        self.assertIn("delivery_limit=7", found["x-delivery-limit"]["remedy"])
         code, plan = self.rabbitmq("plan", "--queue", "mail")
         self.assertEqual((code, plan["differing"]), (78, 1))
         before = sorted(self.queues())
@@ -123,10 +131,25 @@ class DriftTest(RabbitmqTest):
                                   "x-dead-letter-exchange": f"{self.prefix}.delay.2"})
         texts = [each["text"] for each in self.findings(check="arguments") if each["about"] == name]
         self.assertEqual(sorted(text.split()[0] for text in texts),
-                         ["x-dead-letter-strategy", "x-message-ttl", "x-overflow"])
+                         ["x-dead-letter-strategy", "x-max-length", "x-message-ttl", "x-overflow"])
         self.assertTrue(any("'9000', wanted is '8192'" in text for text in texts), texts)
         # Nothing else was made.
         self.assertEqual(sorted(self.queues()), sorted([*before, name]))
+
+    def test_limits_of_queues_that_are_there_are_warned_of_and_obeyed(self):
+        self.bide("rabbitmq", "apply", "--url", self.url)
+        self.declare_with_a_limit("mail", 100)
+        NODE.declare_queue(f"{self.prefix}.dead.mail", {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000_000})
+        url = self.url + "&dead_retention=1d"
+        self.assertEqual(self.findings("--queue", "mail", url=url), [])
+        found = self.findings("--queue", "mail", check="arguments", url=url, weight="warning")
+        self.assertEqual(sorted((each["about"].split(".")[-2], each["text"].split()[0]) for each in found),
+                         [("dead", "x-max-length"), ("dead", "x-message-ttl"), ("dead", "x-overflow"),
+                          ("queue", "x-max-length")])
+        code, plan = self.rabbitmq("plan", "--queue", "mail", url=url)
+        self.assertEqual((code, plan["differing"]), (0, 0))
+        self.bide("rabbitmq", "apply", "--queue", "mail", "--url", url)
+        self.bide("enqueue", "hello", "--queue", "mail", "--url", url)
 
     def test_what_new_servers_refuse_is_named(self):
         NODE.declare_queue(f"{self.prefix}.queue.old", {"x-queue-mode": "lazy", "x-max-length": 10_000_000,
@@ -147,6 +170,17 @@ class DriftTest(RabbitmqTest):
             self.assertEqual(refused & set(queue["arguments"]), set(), queue)
 
 
+class LimitTest(RabbitmqTest):
+    def test_a_full_queue_refuses_new_jobs_delayed_ones_too_and_others_go_on(self):
+        url = self.url + "&max_length=2"
+        for _ in range(2):
+            self.bide("enqueue", "now", "--queue", "mail", "--url", url)
+        for more in ([], ["--delay", "1h"]):
+            self.assert_fails(75, "queue 'mail' is full", "enqueue", "now", "--queue", "mail", *more, "--url", url)
+        self.bide("enqueue", "now", "--queue", "other", "--url", url)
+        self.assertEqual(len(self.findings(check="full", url=url)), 1)
+
+
 class TroubleTest(RabbitmqTest):
     def test_a_message_that_has_lost_its_way_is_found(self):
         self.bide("rabbitmq", "apply", "--queue", "mail", "--delays", "1s", "--url", self.url)
@@ -162,15 +196,18 @@ class TroubleTest(RabbitmqTest):
 
     def test_a_level_that_does_not_pass_jobs_on_is_found_and_not_collected(self):
         # So coarse that every delay is one visit to one queue.
-        url = self.url + "&max_length=1&patience=2s&precision=4096ms"
+        unbounded = self.url + "&max_length=0&patience=2s&precision=4096ms"
+        url = unbounded.replace("max_length=0", "max_length=1")
         level = f"{self.prefix}.delay.3.1"
+        self.bide("rabbitmq", "apply", "--url", url)
+        self.declare_with_a_limit("mail", 1)
         # The server counts with a lag: the queue is full when it refuses a job.
-        self.wait_until(lambda: self.run_bide("enqueue", "now", "--queue", "mail", "--url", url)[0] == 75)
+        self.wait_until(lambda: self.run_bide("enqueue", "now", "--queue", "mail", "--url", unbounded)[0] == 75)
         for _ in range(40):
-            self.bide("enqueue", "late", "--queue", "mail", "--delay", "1s", "--url", url)
+            self.bide("enqueue", "late", "--queue", "mail", "--delay", "1s", "--url", unbounded)
         self.wait_until(lambda: any(each["about"] == level for each in self.findings(check="passing", url=url)))
-        self.assertEqual(len(self.findings(check="full", url=url)), 1)
-        _, collected = self.rabbitmq("gc", "--while-stopped", url=url)
+        self.assertEqual(len(self.findings("--queue", "mail", check="full", url=url)), 1)
+        _, collected = self.rabbitmq("gc", "--while-stopped", "--queue", "mail", url=url)
         self.assertEqual(collected["removed"], [])
         self.assertIn("full", collected["kept"][0]["why"])
         self.assertIn(level, self.queues())

@@ -27,7 +27,7 @@ class RabbitmqDeadSet : public RabbitmqTest<1> {
   void SetUp() override {
     RabbitmqTest<1>::SetUp();
     if (IsSkipped()) return;
-    auto opened = brokers::open_broker(url());
+    auto opened = brokers::open_broker(url() + options());
     ASSERT_TRUE(opened) << opened.error().message;
     opened_ = std::move(*opened);
     const auto settings = brokers::rabbitmq::parse_amqp_url(url().substr(5), false);
@@ -47,6 +47,8 @@ class RabbitmqDeadSet : public RabbitmqTest<1> {
     opened_ = {};
     RabbitmqTest<1>::TearDown();
   }
+
+  virtual std::string options() const { return ""; }
 
   Status enqueue(const Job& job) {
     const auto results =
@@ -143,6 +145,18 @@ TEST_F(RabbitmqDeadSet, ManyThousandsAreListedFoundReplayedAndDeleted) {
   odd.pop_back();
   for (const Status& status : cancel(odd, {.state = JobState::kDead})) ASSERT_TRUE(status) << status.error().message;
   EXPECT_TRUE(eventually([&] { return messages_in(dead_queue()) == 2u; }));
+}
+
+class RabbitmqDeadSetForAWhile : public RabbitmqDeadSet {
+ protected:
+  std::string options() const override { return "&dead_retention=1s"; }
+};
+
+TEST_F(RabbitmqDeadSetForAWhile, AMessageWithoutAnExpirationDoesNotKeepTheOthers) {
+  ASSERT_TRUE(stranger_->confirm_select(1));
+  ASSERT_TRUE(stranger_->publish(1, "", dead_queue(), AmqpMessage{.type = "stranger"}, true));
+  ASSERT_TRUE(eventually([&] { return stranger_->next_event().value().has_value(); })) << "it is confirmed";
+  EXPECT_TRUE(eventually([&] { return messages_in(dead_queue()) == 0; }));
 }
 
 TEST_F(RabbitmqDeadSet, CancelDoesNotLookAtTheDead) {

@@ -88,5 +88,50 @@ TEST_F(RabbitmqPublishing, AMessageThatIsTooLongForTheServerIsRefusedBeforeItIsS
   EXPECT_TRUE(eventually([&] { return messages_in(queue_name()) == 1; }));
 }
 
+// They share the delay queue, which used to pass on nothing more behind 32 messages that were refused.
+TEST_F(RabbitmqPublishing, AFullQueueDoesNotHoldUpTheDelayedJobsOfOthers) {
+  constexpr int kDelayed = 40;
+  const brokers::OpenedBroker opened = open(url() + "&max_length=5");
+  const auto delayed = [](const std::string& queue) {
+    Job made = job(queue);
+    made.delay = Milliseconds(0x2000);
+    return made;
+  };
+  for (int i = 0; i < kDelayed; ++i) ASSERT_TRUE(enqueue(opened, delayed("full")));
+  ASSERT_TRUE(enqueue(opened, delayed("other")));
+  Status refused;
+  ASSERT_TRUE(eventually([&] { return !(refused = enqueue(opened, job("full"))); })) << "it does not get full";
+  EXPECT_EQ(refused.error().code, ErrorCode::kOverloaded);
+  EXPECT_NE(refused.error().message.find("max_length"), std::string::npos) << refused.error().message;
+  EXPECT_FALSE(enqueue(opened, delayed("full"))) << "bounded before it enters a delay path";
+
+  EXPECT_TRUE(eventually([&] { return messages_in(queue_name("other")) == 1; }));
+  EXPECT_TRUE(eventually([&] { return messages_in(queue_name("full")) >= 5 + kDelayed; })) << "nothing is dropped";
+}
+
+TEST_F(RabbitmqPublishing, AQueueThatIsThereWithAnotherLimitIsUsedAsItIs) {
+  const auto settings = brokers::rabbitmq::parse_amqp_url(url().substr(5), false);
+  ASSERT_TRUE(settings);
+  auto connection = Connection::open(*settings, "test");
+  ASSERT_TRUE(connection && (*connection)->open_channel(1));
+  ASSERT_TRUE((*connection)->declare_queue(1, {queue_name(),
+                                               {{"x-queue-type", "quorum"},
+                                                {"x-max-length", 100},
+                                                {"x-overflow", "reject-publish"},
+                                                {"x-dead-letter-exchange", prefix_ + ".lost"},
+                                                {"x-delivery-limit", 100},
+                                                {"x-dead-letter-strategy", "at-least-once"}}}));
+  ASSERT_TRUE((*connection)->declare_queue(1, {prefix_ + ".lost",
+                                               {{"x-queue-type", "quorum"}, {"x-delivery-limit", 1'000'000'000}}}));
+  ASSERT_TRUE((*connection)->declare_queue(1, {queue_name("drops"), {{"x-queue-type", "quorum"}}}));
+
+  const brokers::OpenedBroker opened = open(url());
+  const Status taken = enqueue(opened, job());
+  EXPECT_TRUE(taken) << taken.error().message;
+  const Status refused = enqueue(opened, job("drops"));
+  ASSERT_FALSE(refused) << "it would drop its oldest jobs when it gets full";
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace bide::rabbitmq_test

@@ -157,7 +157,7 @@ std::string RabbitmqServer::evaluate(const std::string& expressions, int node) {
   return ended.output.substr(0, result);
 }
 
-// A queue may go while we look.
+// A queue may go while we look. Quorum queues are asked themselves: what the server shows of them is up to five seconds old.
 std::vector<RabbitmqQueue> RabbitmqServer::queues() {
   std::istringstream lines(evaluate(R"(lists:foreach(fun(Q) ->
       {resource, _, queue, Name} = amqqueue:get_name(Q),
@@ -167,8 +167,12 @@ std::vector<RabbitmqQueue> RabbitmqServer::queues() {
         Pid -> node(Pid) end,
       Info = case catch rabbit_amqqueue:info(Q, [messages, consumers]) of Known when is_list(Known) -> Known; _ -> gone end,
       Number = fun(Key) -> case proplists:get_value(Key, Info, 0) of V when is_integer(V) -> V; _ -> 0 end end,
+      Messages = case Type == quorum andalso
+                      (catch ra:leader_query(amqqueue:get_pid(Q), fun rabbit_fifo:query_messages_total/1, 1000)) of
+        {ok, {_, Total}, _} when is_integer(Total) -> Total;
+        _ -> Number(messages) end,
       Info == gone orelse
-        io:format("~ts ~p ~p ~p ~p~n", [Name, Type, Number(messages), Number(consumers), Leader])
+        io:format("~ts ~p ~p ~p ~p~n", [Name, Type, Messages, Number(consumers), Leader])
     end, rabbit_amqqueue:list()))"));
   std::vector<RabbitmqQueue> all;
   RabbitmqQueue queue;

@@ -358,6 +358,15 @@ Result<QueueCounts> Connection::look_at_queue(ChannelNumber channel, const std::
   return QueueCounts{(*answer)->message_count, (*answer)->consumer_count};
 }
 
+Status Connection::ask_counts(ChannelNumber channel, const std::string& name) {
+  if (!state_->alive) return state_->gone();
+  amqp_queue_declare_t request{};
+  request.queue = bytes_of(name);
+  request.passive = 1;
+  request.arguments = amqp_empty_table;
+  return state_->written(amqp_send_method(state_->connection, channel, AMQP_QUEUE_DECLARE_METHOD, &request));
+}
+
 Status Connection::look_at_exchange(ChannelNumber channel, const std::string& name) {
   amqp_exchange_declare_t request{};
   request.exchange = bytes_of(name);
@@ -520,6 +529,10 @@ Result<std::optional<Event>> Connection::State::take_method(const amqp_frame_t& 
       const int status = amqp_send_method(connection, channel, AMQP_BASIC_CANCEL_METHOD, &answer);
       if (status != AMQP_STATUS_OK) return lost(status);
       return std::optional<Event>(std::move(cancelled));
+    }
+    case AMQP_QUEUE_DECLARE_OK_METHOD: {
+      const auto& method = *static_cast<const amqp_queue_declare_ok_t*>(decoded);
+      return std::optional<Event>(QueueCounted{channel, to_string(method.queue), method.message_count});
     }
     case AMQP_CONNECTION_BLOCKED_METHOD: {
       const auto& method = *static_cast<const amqp_connection_blocked_t*>(decoded);

@@ -62,13 +62,19 @@ struct ConsumerCancelled {
   ChannelNumber channel = 0;
   std::string consumer = {};
 };
+struct QueueCounted {  // The answer to ask_counts().
+  ChannelNumber channel = 0;
+  std::string queue = {};
+  std::uint32_t messages = 0;
+};
 struct ChannelClosed {
   ChannelNumber channel = 0;
   Error error = {};
 };
 
 using Event =
-    std::variant<Delivery, GetEmpty, Confirm, ReturnedMessage, Blocked, Unblocked, ConsumerCancelled, ChannelClosed>;
+    std::variant<Delivery, GetEmpty, Confirm, ReturnedMessage, Blocked, Unblocked, ConsumerCancelled, QueueCounted,
+                 ChannelClosed>;
 
 struct QueueCounts {
   std::uint32_t messages = 0;  // Ready; not those that are out with a consumer.
@@ -125,6 +131,8 @@ class Connection {
   Status bind(ChannelNumber channel, const BindingSpec& binding);
   // Passive: kNotFound when it is not there (which closes the channel).
   Result<QueueCounts> look_at_queue(ChannelNumber channel, const std::string& name);
+  // The same without waiting: the answer is an event, QueueCounted or ChannelClosed. One at a time for each channel.
+  Status ask_counts(ChannelNumber channel, const std::string& name);
   Status look_at_exchange(ChannelNumber channel, const std::string& name);
   Result<std::uint32_t> purge_queue(ChannelNumber channel, const std::string& name);
   Status delete_queue(ChannelNumber channel, const std::string& name, bool if_empty, bool if_unused);

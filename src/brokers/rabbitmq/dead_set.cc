@@ -164,6 +164,7 @@ Result<JobInfo> DeadSet::find(const std::vector<std::string>& queues, JobId id) 
 Publication DeadSet::replayed(AmqpMessage message, const std::string& queue, const ReplayOptions& options) {
   Publication publication;
   publication.to = {.kind = Destination::Kind::kReady, .name = queue, .key = {}, .delay = options.delay};
+  publication.bounded = true;
   strip_travel_headers(message.headers);
   const bool readable = !is_unreadable(message);
   Result<JobMessage> decoded = readable ? decode(message, queue) : Result<JobMessage>(Error{});

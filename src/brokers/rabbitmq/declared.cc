@@ -1,18 +1,38 @@
 #include "brokers/rabbitmq/declared.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "brokers/rabbitmq/examine.h"
 #include "brokers/rabbitmq/version_facts.h"
 #include "platform/clock.h"
 
 namespace bide::brokers::rabbitmq {
+
+namespace {
+
+// As it is wanted, or as it is there when only limits differ.
+Status declare(Connection& connection, ChannelNumber channel, QueueSpec queue) {
+  while (true) {
+    const Result<QueueCounts> declared = connection.declare_queue(channel, queue);
+    if (declared) return {};
+    const std::optional<Difference> difference = Difference::parse(declared.error().message);
+    if (!connection.alive() || !difference) return declared.error();
+    const auto found = std::find(queue.may_differ.begin(), queue.may_differ.end(), difference->argument);
+    if (found == queue.may_differ.end() || !take_over(queue.arguments, *difference)) return declared.error();
+    queue.may_differ.erase(found);
+    if (Status opened = connection.open_channel(channel); !opened) return opened;
+  }
+}
+
+}  // namespace
 
 Status declare(Connection& connection, ChannelNumber channel, const Topology& topology) {
   for (const ExchangeSpec& exchange : topology.exchanges) {
     if (Status status = connection.declare_exchange(channel, exchange); !status) return status;
   }
   for (const QueueSpec& queue : topology.queues) {
-    if (const Result<QueueCounts> status = connection.declare_queue(channel, queue); !status) return status.error();
+    if (Status status = declare(connection, channel, queue); !status) return status;
   }
   for (const BindingSpec& binding : topology.bindings) {
     if (Status status = connection.bind(channel, binding); !status) return status;
@@ -36,12 +56,12 @@ Status Declared::open_channel(Connection& connection) {
   return status;
 }
 
-Result<bool> Declared::is_there(Connection& connection, const std::string& queue) {
+Result<std::optional<QueueCounts>> Declared::look_at(Connection& connection, const std::string& queue) {
   if (Status status = open_channel(connection); !status) return status.error();
   const Result<QueueCounts> there = connection.look_at_queue(channel_, queue);
-  if (there) return true;
+  if (there) return std::optional(*there);
   channel_open_ = false;
-  if (connection.alive() && there.error().code == ErrorCode::kNotFound) return false;
+  if (connection.alive() && there.error().code == ErrorCode::kNotFound) return std::optional<QueueCounts>();
   return there.error();
 }
 
@@ -49,9 +69,9 @@ Status Declared::declare_now(Connection& connection, const Topology& topology) {
   if (!settings_.declare) return {};
   bool is_new = false;
   for (const QueueSpec& queue : topology.queues) {
-    const Result<bool> there = is_there(connection, queue.name);
+    const Result<std::optional<QueueCounts>> there = look_at(connection, queue.name);
     if (!there) return there.error();
-    is_new = is_new || !*there;
+    is_new = is_new || !there->has_value();
   }
   if (Status status = open_channel(connection); !status) return status;
   Status status = declare(connection, channel_, topology);
@@ -70,9 +90,10 @@ Status Declared::foundation(Connection& connection) {
 Status Declared::ready(Connection& connection, const std::string& queue) {
   if (ready_.contains(queue)) return {};
   if (created_ && settings_.declare) {
-    const Result<bool> there = is_there(connection, names_.queue(queue));
+    const Result<std::optional<QueueCounts>> there = look_at(connection, names_.queue(queue));
     if (!there) return there.error();
-    if (!*there) created_(queue);
+    if (!there->has_value()) created_(queue);
+    if (counted_) counted_(queue, there->value_or(QueueCounts{}).messages);
   }
   Status status = declare_now(connection, ready_queue(settings_, queue));
   if (status) ready_.insert(queue);

@@ -7,7 +7,9 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,9 +30,15 @@ Status harden(Connection& connection, ChannelNumber channel, const Names& names)
 class Declared {
  public:
   // `channel` is for declaring only: it is opened and opened again as needed. `created` is told about each queue of
-  // ready jobs that was not there before, before it is made.
-  Declared(const Settings& settings, ChannelNumber channel, std::function<void(const std::string&)> created = {})
-      : settings_(settings), names_(settings.prefix), channel_(channel), created_(std::move(created)) {}
+  // ready jobs that was not there before, before it is made; `counted` how many jobs were in it, before anything is put
+  // into it.
+  Declared(const Settings& settings, ChannelNumber channel, std::function<void(const std::string&)> created = {},
+           std::function<void(const std::string&, std::uint64_t)> counted = {})
+      : settings_(settings),
+        names_(settings.prefix),
+        channel_(channel),
+        created_(std::move(created)),
+        counted_(std::move(counted)) {}
 
   // kInvalidArgument: it is there with other arguments. kPermissionDenied. kUnavailable: the connection is gone.
   Status foundation(Connection& connection);
@@ -46,13 +54,15 @@ class Declared {
 
  private:
   Status declare_now(Connection& connection, const Topology& topology);
-  Result<bool> is_there(Connection& connection, const std::string& queue);
+  // Nothing: it is not there.
+  Result<std::optional<QueueCounts>> look_at(Connection& connection, const std::string& queue);
   Status open_channel(Connection& connection);
 
   const Settings& settings_;
   const Names names_;
   const ChannelNumber channel_;
   const std::function<void(const std::string&)> created_;
+  const std::function<void(const std::string&, std::uint64_t)> counted_;
   bool channel_open_ = false;
   bool foundation_ = false;
   std::set<std::string, std::less<>> ready_;

@@ -106,11 +106,6 @@ void Visit::url() {
     add(Weight::kWarning, "queue_type", "",
         "queue_type=classic: when a node dies, confirmed jobs that are being passed on are lost",
         "leave queue_type out of the URL, so that queues are quorum queues");
-  } else if (settings_.max_length == 0) {
-    add(Weight::kWarning, "max_length", "",
-        "max_length=0: without a limit there is no reject-publish, and what reaches the delivery limit is passed on "
-        "at most once",
-        "give max_length in the URL");
   }
 }
 
@@ -133,6 +128,11 @@ void Visit::compare(const std::string& name, const Examined& examined) {
         "give the user the right to configure it, or ask as another user");
     return;
   }
+  if (examined.presence == Presence::kSame) {
+    for (const Difference& difference : examined.differences) {
+      add(Weight::kWarning, "arguments", name, describe(difference), remedy_for(difference));
+    }
+  }
   if (examined.presence != Presence::kDiffers) return;
   if (examined.differences.empty()) {
     add(Weight::kProblem, "arguments", name, "it is not as wanted: " + examined.words);
@@ -147,7 +147,7 @@ void Visit::fill(const std::string& name, const QueueCounts& counts) {
   if (settings_.max_length == 0 || counts.messages < settings_.max_length / 5 * 4) return;
   add(counts.messages >= settings_.max_length ? Weight::kProblem : Weight::kWarning, "full", name,
       std::to_string(counts.messages) + " jobs wait, of at most " + std::to_string(settings_.max_length) +
-          "; more are refused, and delayed ones wait in front of it",
+          "; more are refused",
       "more workers, or a greater max_length");
 }
 

@@ -23,12 +23,15 @@ constexpr std::array kMeanings = {
             "without reject-publish a full queue drops its oldest jobs, and the server silently falls back from "
             "at-least-once to at-most-once",
             "", "reject-publish"},
-    Meaning{"x-message-ttl", "jobs wait there for another time than they should", ""},
+    Meaning{"x-message-ttl", "messages stay there for another time than they should", ""},
     Meaning{"x-dead-letter-exchange", "what leaves the queue goes elsewhere", ""},
     Meaning{"x-dead-letter-routing-key", "what leaves the queue loses its way", ""},
     Meaning{"x-delivery-limit", "the server takes a job away after another number of deliveries than bide counts with",
             "delivery_limit"},
-    Meaning{"x-max-length", "the queue is full at another length", "max_length"},
+    Meaning{"x-max-length",
+            "the queue is full at another length; a queue of ready jobs that has a limit on the server holds up delayed "
+            "jobs of others when it is full",
+            ""},
     Meaning{"x-max-length-bytes", "the queue is full at a size that bide does not know", ""},
     Meaning{"x-expires", "the server deletes the queue with all jobs in it when it was not used for so long", ""},
     Meaning{"x-single-active-consumer", "two who look at dead jobs at the same time see parts of them", ""},

@@ -44,7 +44,8 @@ std::optional<Field> to_field(const Difference& difference, const Field* wanted)
   return Field(number);
 }
 
-// False when the server's value cannot be taken over.
+}  // namespace
+
 bool take_over(FieldTable& arguments, const Difference& difference) {
   const auto found = std::find_if(arguments.begin(), arguments.end(),
                                   [&](const auto& each) { return each.first == difference.argument; });
@@ -64,8 +65,6 @@ bool take_over(FieldTable& arguments, const Difference& difference) {
   }
   return true;
 }
-
-}  // namespace
 
 std::optional<Difference> Difference::parse(std::string_view words) {
   constexpr std::string_view kStart = "inequivalent arg '";
@@ -127,7 +126,10 @@ Result<Examined> Examiner::examine(Spec wanted, Look look, Declare declare) {
     if (!*is_there) return Examined{};
     if (Status status = open(); !status) return status.error();
     const Status answer = declare(wanted);
-    if (answer) break;
+    if (answer) {
+      examined.all_known = true;
+      break;
+    }
     open_ = false;
     if (!connection_.alive()) return answer.error();
     if (examined.words.empty()) examined.words = answer.error().message;
@@ -146,7 +148,7 @@ Result<Examined> Examiner::examine(Spec wanted, Look look, Declare declare) {
 }
 
 Result<Examined> Examiner::queue(const QueueSpec& wanted) {
-  return examine(
+  Result<Examined> answered = examine(
       wanted,
       [&](Examined& examined) -> Result<bool> {
         const Result<std::optional<QueueCounts>> counts = look_at(wanted.name);
@@ -159,6 +161,13 @@ Result<Examined> Examiner::queue(const QueueSpec& wanted) {
         if (!answer) return answer.error();
         return {};
       });
+  if (!answered || answered->presence != Presence::kDiffers || !answered->all_known) return answered;
+  const std::vector<Difference>& differences = answered->differences;
+  const bool only_limits = std::all_of(differences.begin(), differences.end(), [&](const Difference& each) {
+    return std::find(wanted.may_differ.begin(), wanted.may_differ.end(), each.argument) != wanted.may_differ.end();
+  });
+  if (only_limits) answered->presence = Presence::kSame;
+  return answered;
 }
 
 Result<Examined> Examiner::exchange(const ExchangeSpec& wanted) {

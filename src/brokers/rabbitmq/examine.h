@@ -37,10 +37,16 @@ enum class Presence : std::uint8_t {
   kUnknown,  // It is there, but may not be compared: no permission to configure it.
 };
 
+// Puts what the server has in the place of what was wanted. False: that is not possible, because it is no argument or
+// cannot be understood.
+bool take_over(FieldTable& arguments, const Difference& difference);
+
 struct Examined {
   Presence presence = Presence::kMissing;
-  QueueCounts counts = {};                   // Of a queue that is there.
-  std::vector<Difference> differences = {};  // May be incomplete: not every one lets us ask for the next.
+  QueueCounts counts = {};  // Of a queue that is there.
+  // May be incomplete: not every one lets us ask for the next. With kSame: those that the queue may have.
+  std::vector<Difference> differences = {};
+  bool all_known = false;
   std::string words = {};                    // Of the server, the first refusal.
 };
 

@@ -33,6 +33,7 @@ Publication first_publication(Job job, std::int64_t stamp, Time now) {
   publication.to.kind = Destination::Kind::kReady;
   publication.to.name = job.queue;
   publication.to.delay = wait;
+  publication.bounded = true;
   message.job = std::move(job);
   publication.message = encode(std::move(message));
   return publication;

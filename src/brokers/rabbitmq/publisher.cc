@@ -125,6 +125,7 @@ bool Publisher::State::step() {
     take_up_later(*lane);
     if (connection != nullptr) send_what_can_be_sent(*lane);
   }
+  if (connection != nullptr) ask_for_counts();
   if (connection != nullptr) take_events();
   bool more = false;
   for (Lane* lane : {&jobs, &notices}) {
@@ -206,7 +207,7 @@ void Publisher::State::connect() {
 Status Publisher::State::open_lane(Lane& lane) {
   lane.last_tag = 0;
   do {
-    last_channel = last_channel >= kMostChannels ? kDeclaring + 1 : static_cast<ChannelNumber>(last_channel + 1);
+    last_channel = last_channel >= kMostChannels ? kCounting + 1 : static_cast<ChannelNumber>(last_channel + 1);
   } while (lane_of(last_channel) != nullptr);
   lane.channel = last_channel;
   if (Status status = connection->open_channel(lane.channel); !status) return status;
@@ -215,6 +216,8 @@ Status Publisher::State::open_lane(Lane& lane) {
 
 Status Publisher::State::set_up() {
   declared.reconnected();
+  counting_open = false;
+  counted.clear();
   const VersionFacts facts = facts_of(ServerVersion::of(connection->server_properties()));
   message_bytes = settings.max_message_size > 0 ? static_cast<std::size_t>(settings.max_message_size) : facts.message_bytes;
   obeys_priorities = settings.queue_type == QueueType::kQuorum && facts.quorum_priorities > 1;

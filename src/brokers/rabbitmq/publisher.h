@@ -45,6 +45,7 @@ struct Publication {
   Destination to = {};
   AmqpMessage message = {};
   std::function<void(Status)> done = {};
+  bool bounded = false;  // Refused while its queue has max_length jobs: a new job, not one that takes another's place.
   bool patient = false;  // Waits for the server as long as it takes, and is taken however much waits already.
 };
 

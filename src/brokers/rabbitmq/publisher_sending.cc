@@ -6,6 +6,7 @@
 #include "brokers/rabbitmq/job_message.h"
 #include "brokers/rabbitmq/notices.h"
 #include "brokers/rabbitmq/publisher_state.h"
+#include "core/quote.h"
 #include "platform/clock.h"
 
 namespace bide::brokers::rabbitmq {
@@ -107,6 +108,22 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
     lose(status.error());
     return false;
   }
+  entry.awaits_count = false;
+  if (entry.publication.bounded && entry.publication.to.kind == Destination::Kind::kReady) {
+    const std::string& queue = entry.publication.to.name;
+    const Backlogs::Room room = backlogs.room(queue, steady_clock::now());
+    if (room != Backlogs::Room::kSome) {
+      entry.refusal = {ErrorCode::kOverloaded, "queue " + core::quoted(queue) + " is full: it has " +
+                                                   std::to_string(settings.max_length) + " jobs (max_length)"};
+      entry.awaits_count = room == Backlogs::Room::kUnknown;
+      if (entry.awaits_count) {
+        send_later(lane, std::move(entry));
+      } else {
+        complete(entry, *entry.refusal);
+      }
+      return true;
+    }
+  }
   if (obeys_priorities && entry.publication.to.kind == Destination::Kind::kReady) {
     set_server_priority(entry.publication.message);
   }
@@ -119,12 +136,39 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
     complete(entry, status);
     return true;
   }
+  if (entry.publication.to.kind == Destination::Kind::kReady) backlogs.sent(entry.publication.to.name);
   entry.sent = true;
   entry.returned = false;
   lane.in_flight.emplace_hint(lane.in_flight.end(), ++lane.last_tag, std::move(entry));
   lane.open += 1;
   if (!status) lose(status.error());
   return status.has_value();
+}
+
+// One question at a time, without waiting for the answer: a queue that has no leader answers late.
+void Publisher::State::ask_for_counts() {
+  if (!counted.empty()) return;
+  const std::optional<std::string> queue = backlogs.next_question();
+  if (!queue) return;
+  if (!counting_open) {
+    if (Status status = connection->open_channel(kCounting); !status) return lose(status.error());
+    counting_open = true;
+  }
+  counted = *queue;
+  if (Status status = connection->ask_counts(kCounting, names.queue(counted)); !status) lose(status.error());
+}
+
+void Publisher::State::take_counts(const std::string& queue, std::uint64_t messages) {
+  backlogs.counted(queue, messages, steady_clock::now());
+  counted.clear();
+  // Those that waited for it are the next.
+  std::erase_if(jobs.later, [&](auto& each) {
+    Letter& letter = each.second;
+    if (!letter.awaits_count || letter.publication.to.name != queue) return false;
+    letter.awaits_count = false;
+    jobs.waiting.push_back(std::move(letter));
+    return true;
+  });
 }
 
 void Publisher::State::take_events() {
@@ -140,7 +184,15 @@ void Publisher::State::take_events() {
       set_trouble("the server takes no messages: " + block->reason, true);
     } else if (std::holds_alternative<Unblocked>(**event)) {
       set_trouble("", false);
+    } else if (const QueueCounted* answer = std::get_if<QueueCounted>(&**event)) {
+      if (answer->channel == kCounting && !counted.empty()) take_counts(std::string(counted), answer->messages);
     } else if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&**event)) {
+      if (closed->channel == kCounting) {
+        // The queue is gone, or may not be looked at: the server is the only one to refuse.
+        counting_open = false;
+        take_counts(std::string(counted), 0);
+        continue;
+      }
       if (Lane* const lane = lane_of(closed->channel)) {
         reopen_channel(*lane, closed->error);
       } else {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "brokers/rabbitmq/backlogs.h"
 #include "brokers/rabbitmq/backoff.h"
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/declared.h"
@@ -38,6 +39,7 @@ struct Letter {
   bool made_again = false;    // What it needs, after it was returned.
   std::chrono::steady_clock::time_point refused_since = {};  // By basic.nack.
   std::optional<Error> refusal = {};  // The newest one that was for now only.
+  bool awaits_count = false;  // Its queue may be full: sent when that is known.
   bool completed = false;     // The caller has been told.
   std::string return_text = {};
 };
@@ -62,17 +64,26 @@ struct Lane {
 
 struct Publisher::State {
   static constexpr ChannelNumber kDeclaring = 1;
+  static constexpr ChannelNumber kCounting = 2;  // The lanes have those behind it.
 
   explicit State(const Settings& given)
       : settings(given),
         names(given.prefix),
-        declared(settings, kDeclaring, [this](const std::string& queue) { announce(queue); }) {}
+        backlogs(given.max_length),
+        declared(
+            settings, kDeclaring, [this](const std::string& queue) { announce(queue); },
+            [this](const std::string& queue, std::uint64_t messages) {
+              backlogs.counted(queue, messages, std::chrono::steady_clock::now());
+            }) {}
 
   const Settings settings;
   const Names names;
   platform::Waker waker;
 
   // ---- The thread's own.
+  Backlogs backlogs;
+  bool counting_open = false;  // The channel.
+  std::string counted;         // Of which queue the answer has not come; empty: none.
   Declared declared;
   std::unique_ptr<Connection> connection;
   Backoff backoff;
@@ -82,7 +93,7 @@ struct Publisher::State {
   // a node, and jobs must not wait for it.
   Lane jobs;
   Lane notices;
-  ChannelNumber last_channel = kDeclaring;
+  ChannelNumber last_channel = kCounting;
   std::size_t message_bytes = 0;  // Of the longest body that the server takes.
   bool obeys_priorities = false;
   std::map<std::string, std::chrono::steady_clock::time_point> full_until;  // Queues that refuse, by destination.
@@ -117,6 +128,8 @@ struct Publisher::State {
   bool send(Lane& lane, Letter entry);
   void send_later(Lane& lane, Letter entry);
   void take_up_later(Lane& lane);
+  void ask_for_counts();
+  void take_counts(const std::string& queue, std::uint64_t messages);
   void take_events();
   void take_confirm(Lane& lane, const Confirm& confirm);
   void take_return(Lane& lane, ReturnedMessage returned);

@@ -10,6 +10,8 @@ namespace {
 // Effectively none; a number, because old servers refuse -1 and new ones have a limit of 20 unless told otherwise.
 constexpr std::int64_t kNoDeliveryLimit = 1'000'000'000;
 constexpr std::int64_t kNoticeSegmentBytes = 1'000'000;
+// Of delay, dead and lost queues. Far beyond what a quorum queue is good for: the server's memory is kept, not an order.
+constexpr std::int64_t kMostMessages = 10'000'000;
 
 const char* type_name(const Settings& settings) {
   return settings.queue_type == QueueType::kQuorum ? "quorum" : "classic";
@@ -29,10 +31,25 @@ QueueSpec waiting_queue(const Settings& settings, std::string name, Milliseconds
                   {{"x-queue-type", type_name(settings)},
                    {"x-message-ttl", std::int64_t{wait.count()}},
                    {"x-dead-letter-exchange", std::move(next)}}};
+  // Classic ones pass messages on without a confirm: what the next queue refused would be gone.
   if (quorum(settings)) {
     queue.arguments.push_back({"x-dead-letter-strategy", "at-least-once"});
     queue.arguments.push_back({"x-overflow", "reject-publish"});
+    queue.arguments.push_back({"x-max-length", kMostMessages});
   }
+  queue.may_differ = {"x-max-length"};
+  return queue;
+}
+
+// Messages stay there until somebody takes them out.
+QueueSpec kept_queue(const Settings& settings, std::string name) {
+  QueueSpec queue{std::move(name),
+                  {{"x-queue-type", type_name(settings)},
+                   {"x-max-length", kMostMessages},
+                   {"x-overflow", "reject-publish"}},
+                  {"x-max-length", "x-overflow"}};
+  // Being looked at counts as being delivered.
+  if (quorum(settings)) queue.arguments.push_back({"x-delivery-limit", kNoDeliveryLimit});
   return queue;
 }
 
@@ -66,8 +83,7 @@ Topology foundation(const Settings& settings) {
   const Names names(settings.prefix);
   Topology topology;
   topology.exchanges = {{names.lost(), "fanout", {}}, delay_exchange(settings, names.due())};
-  topology.queues = {{names.lost(), {{"x-queue-type", type_name(settings)}}}};
-  if (quorum(settings)) topology.queues.back().arguments.push_back({"x-delivery-limit", kNoDeliveryLimit});
+  topology.queues = {kept_queue(settings, names.lost())};
   topology.bindings = {{names.lost(), names.lost(), "", false}};
   if (settings.notices) {
     topology.exchanges.push_back({names.notices(), "fanout", {}});
@@ -84,26 +100,26 @@ Topology foundation(const Settings& settings) {
 
 Topology ready_queue(const Settings& settings, std::string_view name) {
   const Names names(settings.prefix);
-  QueueSpec queue{names.queue(name), {{"x-queue-type", type_name(settings)}}};
-  if (settings.max_length > 0) {
-    queue.arguments.push_back({"x-max-length", static_cast<std::int64_t>(settings.max_length)});
-    queue.arguments.push_back({"x-overflow", "reject-publish"});
-  }
+  QueueSpec queue{names.queue(name), {{"x-queue-type", type_name(settings)}, {"x-overflow", "reject-publish"}}};
   // What reaches the delivery limit, or cannot be put anywhere else, is seen, not dropped.
   queue.arguments.push_back({"x-dead-letter-exchange", names.lost()});
   if (quorum(settings)) {
     queue.arguments.push_back({"x-delivery-limit", std::int64_t{settings.delivery_limit}});
-    if (settings.max_length > 0) queue.arguments.push_back({"x-dead-letter-strategy", "at-least-once"});
+    queue.arguments.push_back({"x-dead-letter-strategy", "at-least-once"});
   }
+  queue.may_differ = {"x-max-length"};
   const std::string own_name = queue.name;
   return {{}, {std::move(queue)}, {{names.due(), own_name, own_name, false}}};
 }
 
 Topology dead_queue(const Settings& settings, std::string_view name) {
   const Names names(settings.prefix);
-  QueueSpec queue{names.dead(name), {{"x-queue-type", type_name(settings)}}};
-  // Being looked at counts as being delivered.
-  if (quorum(settings)) queue.arguments.push_back({"x-delivery-limit", kNoDeliveryLimit});
+  QueueSpec queue = kept_queue(settings, names.dead(name));
+  // Of the queue, not of its messages: one that never expires would keep all those behind it.
+  if (settings.dead_retention > Milliseconds(0)) {
+    queue.arguments.push_back({"x-message-ttl", std::int64_t{settings.dead_retention.count()}});
+  }
+  queue.may_differ.push_back("x-message-ttl");
   return {{}, {std::move(queue)}, {}};
 }
 

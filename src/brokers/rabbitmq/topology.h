@@ -10,6 +10,9 @@
 //   cancel, pause ... --> P.notices (fanout) --> P.notices (stream), and a queue of its own for each worker
 //
 // P is the prefix. Everything is durable; nothing expires by itself.
+//
+// Queues of ready jobs have no limit on the server: one that refused what is due would hold up the delay queue behind
+// it, which others share. The publisher bounds what is offered (backlogs.h). All others have one, and refuse.
 
 #pragma once
 
@@ -33,6 +36,9 @@ struct ExchangeSpec {
 struct QueueSpec {
   std::string name = {};
   FieldTable arguments = {};
+  // Limits: a queue that is there with other values of these is used as it is. The server does not let them be changed,
+  // and nothing is lost by them.
+  std::vector<std::string> may_differ = {};
 };
 
 struct BindingSpec {

@@ -127,19 +127,40 @@ TEST(Topology, EveryExchangeOnTheWayHasAPlaceForWhatHasNoWay) {
   EXPECT_NE(queue(foundation(Settings{}), "bide.lost"), nullptr);
 }
 
-TEST(Topology, ReadyQueuesAreBoundedAndRefuseWhatIsTooMuch) {
+TEST(Topology, ReadyQueuesTakeWhateverIsDue) {
   Settings settings;
   settings.max_length = 500;
   settings.delivery_limit = 7;
   const Topology topology = ready_queue(settings, "images");
   const QueueSpec* ready = queue(topology, "bide.queue.images");
   ASSERT_NE(ready, nullptr);
-  EXPECT_EQ(*argument(ready->arguments, "x-max-length"), Field(500));
+  EXPECT_EQ(argument(ready->arguments, "x-max-length"), nullptr) << "it would hold up the delays of others";
   EXPECT_EQ(*argument(ready->arguments, "x-overflow"), Field("reject-publish"));
+  EXPECT_EQ(*argument(ready->arguments, "x-dead-letter-strategy"), Field("at-least-once"));
   EXPECT_EQ(*argument(ready->arguments, "x-delivery-limit"), Field(7));
   ASSERT_EQ(topology.bindings.size(), 1u);
   EXPECT_EQ(topology.bindings[0].source, "bide.due");
   EXPECT_EQ(topology.bindings[0].key, "bide.queue.images");
+}
+
+TEST(Topology, DelayDeadAndLostQueuesAreBoundedAndRefuse) {
+  Topology topology = foundation(Settings{});
+  topology.add(dead_queue(Settings{}, "images"));
+  topology.add(delay_hop(Settings{}, {3, 3, 1}));
+  for (const char* name : {"bide.lost", "bide.dead.images", "bide.delay.3.1"}) {
+    const QueueSpec* bounded = queue(topology, name);
+    ASSERT_NE(bounded, nullptr) << name;
+    ASSERT_NE(argument(bounded->arguments, "x-max-length"), nullptr) << name;
+    EXPECT_EQ(*argument(bounded->arguments, "x-max-length"), Field(10'000'000)) << name;
+    EXPECT_EQ(*argument(bounded->arguments, "x-overflow"), Field("reject-publish")) << name;
+  }
+}
+
+TEST(Topology, DeadJobsExpireByTheirQueue) {
+  Settings settings;
+  EXPECT_EQ(argument(dead_queue(settings, "a").queues[0].arguments, "x-message-ttl"), nullptr);
+  settings.dead_retention = std::chrono::hours(24);
+  EXPECT_EQ(*argument(dead_queue(settings, "a").queues[0].arguments, "x-message-ttl"), Field(86'400'000));
 }
 
 TEST(Topology, NothingIsDeclaredThatRabbitmq4Refuses) {
