@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "core/time_text.h"
 #include "wire/base64.h"
@@ -20,6 +21,16 @@ constexpr std::array<bool, 256> kPlain = [] {
   for (std::size_t c = 0x20; c < 0x7f; ++c) plain[c] = c != '"' && c != '\\';
   return plain;
 }();
+
+// Whether all eight bytes go into a string as they are.
+bool is_plain(std::uint64_t bytes) {
+  constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101;
+  constexpr std::uint64_t kHighs = 0x80 * kOnes;
+  const auto has_zero = [](std::uint64_t word) { return (word - kOnes) & ~word & kHighs; };
+  const auto has = [&](unsigned char c) { return has_zero(bytes ^ (c * kOnes)); };
+  const std::uint64_t control = (bytes - 0x20 * kOnes) & ~bytes & kHighs;
+  return ((bytes & kHighs) | control | has('"') | has('\\') | has(0x7f)) == 0;
+}
 
 void append_escaped(std::string& out, char c) {
   switch (c) {
@@ -77,6 +88,13 @@ JsonWriter& JsonWriter::string(std::string_view text) {
   std::size_t from = 0;
   std::size_t at = 0;
   while (at < text.size()) {
+    std::uint64_t word = 0;
+    while (text.size() - at >= sizeof word) {
+      std::memcpy(&word, text.data() + at, sizeof word);
+      if (!is_plain(word)) break;
+      at += sizeof word;
+    }
+    if (at == text.size()) break;
     if (kPlain[static_cast<unsigned char>(text[at])]) {
       ++at;
       continue;

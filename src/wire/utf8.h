@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace bide::wire {
@@ -24,6 +26,14 @@ inline std::size_t character_bytes(std::string_view text) {
 
 inline bool is_utf8(std::string_view text) {
   while (!text.empty()) {
+    // Eight at a time, as long as it is ASCII.
+    std::uint64_t word = 0;
+    while (text.size() >= sizeof word) {
+      std::memcpy(&word, text.data(), sizeof word);
+      if ((word & 0x8080'8080'8080'8080) != 0) break;
+      text.remove_prefix(sizeof word);
+    }
+    if (text.empty()) break;
     const std::size_t bytes = character_bytes(text);
     if (bytes == 0) return false;
     text.remove_prefix(bytes);

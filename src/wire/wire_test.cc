@@ -13,6 +13,7 @@
 #include "wire/info_json.h"
 #include "wire/lease_json.h"
 #include "wire/settle_json.h"
+#include "wire/utf8.h"
 
 namespace bide::wire {
 namespace {
@@ -48,6 +49,23 @@ TEST(JsonWriter, TimesAndIdsAreWrittenAsCoreWritesThem) {
   std::string text;
   JsonWriter(text).begin_object().field("id", kId).field("n", 5).end_object();
   EXPECT_EQ(text, "{\"id\":\"" + kId.to_string() + "\",\"n\":5}");
+}
+
+TEST(JsonWriter, EveryByteIsWrittenTheSameWhereverItStands) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const auto c = static_cast<char>(byte);
+    std::string alone;
+    JsonWriter(alone).string(std::string(1, c));
+    const std::string escaped = alone.substr(1, alone.size() - 2);
+    EXPECT_EQ(is_utf8(std::string(1, c)), byte < 0x80) << byte;
+    for (std::size_t at = 0; at < 20; ++at) {
+      std::string text = std::string(at, 'a') + c + std::string(20 - at, 'z');
+      std::string written;
+      JsonWriter(written).string(text);
+      EXPECT_EQ(written, '"' + std::string(at, 'a') + escaped + std::string(20 - at, 'z') + '"') << byte << " at " << at;
+      EXPECT_EQ(is_utf8(text), byte < 0x80) << byte << " at " << at;
+    }
+  }
 }
 
 TEST(BatchJson, OneBadItemSparesTheOthers) {
