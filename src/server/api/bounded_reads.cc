@@ -1,5 +1,6 @@
 #include "server/api/bounded_reads.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/job_bytes.h"
@@ -11,9 +12,9 @@ namespace {
 
 // From here on making the answer takes longer than handing it to another thread.
 constexpr std::size_t kLarge = 256 * 1024;
-constexpr std::size_t kMostLight = 10'000;
-// Then one that is perhaps large has its turn.
-constexpr int kLightInARow = 16;
+constexpr std::size_t kMostConnections = 10'000;
+// Of those that are perhaps large. Then one that is likely to be has its turn.
+constexpr int kFirstInARow = 16;
 
 bool is_large(const JobInfo& info) { return core::shown_bytes(info) >= kLarge; }
 bool is_large(const JobPage& page) {
@@ -28,30 +29,32 @@ bool is_large(const JobPage& page) {
 struct BoundedReads::Ended {
   BoundedReads& reads;
   const std::string& caller;
+  const Lane lane;
   ~Ended() {
     {
       const std::lock_guard lock(reads.mutex_);
       const auto turn = reads.turns_.find(caller);
-      platform::require(turn != reads.turns_.end() && turn->second.under_way > 0, "a read that ends was under way");
-      --reads.under_way_;
-      if (--turn->second.under_way == 0 && !turn->second.is_waiting()) reads.turns_.erase(turn);
+      platform::require(turn != reads.turns_.end() && turn->second.under_way.of(lane) > 0, "a read that ends was under way");
+      --reads.under_way_.of(lane);
+      --turn->second.under_way.of(lane);
+      if (turn->second.is_idle()) reads.turns_.erase(turn);
     }
     reads.start_waiting();
   }
 };
 
 template <class T>
-Completion<T> BoundedReads::then_next(const Identity& caller, Completion<T> done) {
-  return [self = shared_from_this(), caller = caller.name, connection = caller.connection,
+Completion<T> BoundedReads::then_next(const Identity& caller, Lane lane, Completion<T> done) {
+  return [self = shared_from_this(), caller = caller.name, connection = caller.connection, lane,
           done = std::move(done)](Result<T> result) {
     const bool makes_much = result && is_large(*result);
     self->note_size(connection, makes_much);
     if (!makes_much) {
-      const Ended ended{*self, caller};
+      const Ended ended{*self, caller, lane};
       return done(std::move(result));
     }
-    self->answers_.run([self, caller, done, given = std::make_shared<Result<T>>(std::move(result))] {
-      const Ended ended{*self, caller};
+    self->answers_.run([self, caller, lane, done, given = std::make_shared<Result<T>>(std::move(result))] {
+      const Ended ended{*self, caller, lane};
       done(std::move(*given));
     });
   };
@@ -59,63 +62,76 @@ Completion<T> BoundedReads::then_next(const Identity& caller, Completion<T> done
 
 void BoundedReads::note_size(std::uint64_t connection, bool is_large) {
   const std::lock_guard lock(mutex_);
-  if (is_large) {
-    light_.erase(connection);
-    return;
-  }
-  if (!light_.insert(connection).second) return;
-  oldest_light_.push_back(connection);
-  if (oldest_light_.size() <= kMostLight) return;
-  light_.erase(oldest_light_.front());
-  oldest_light_.pop_front();
+  const bool is_new = lanes_.insert_or_assign(connection, is_large ? Lane::kHeavy : Lane::kLight).second;
+  if (!is_new) return;
+  oldest_.push_back(connection);
+  if (oldest_.size() <= kMostConnections) return;
+  lanes_.erase(oldest_.front());
+  oldest_.pop_front();
 }
 
-std::function<void()> BoundedReads::Turn::take_next() {
-  const bool is_light = waiting.empty() || (!light.empty() && light_in_a_row < kLightInARow);
-  light_in_a_row = is_light ? light_in_a_row + 1 : 0;
-  Waiting& from = is_light ? light : waiting;
-  std::function<void()> next = std::move(from.front());
-  from.pop_front();
-  return next;
+BoundedReads::Lane BoundedReads::lane_of(const Identity& caller, bool is_list) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = lanes_.find(caller.connection);
+  if (known != lanes_.end()) return known->second;
+  return is_list ? Lane::kHeavy : Lane::kFirst;
+}
+
+std::optional<BoundedReads::Lane> BoundedReads::Turn::next_lane(const Counts& all) const {
+  const auto has = [this](Lane lane) { return !waiting[static_cast<std::size_t>(lane)].empty(); };
+  if (has(Lane::kLight) && under_way.light < kAtOnceOfOne && all.light < kAtOnce) return Lane::kLight;
+  if (under_way.others >= kAtOnceOfOne || all.others >= kAtOnce) return std::nullopt;
+  if (has(Lane::kFirst) && (first_in_a_row < kFirstInARow || !has(Lane::kHeavy))) return Lane::kFirst;
+  return has(Lane::kHeavy) ? std::optional(Lane::kHeavy) : std::nullopt;
+}
+
+bool BoundedReads::Turn::is_idle() const {
+  return under_way.light == 0 && under_way.others == 0 &&
+         std::all_of(waiting.begin(), waiting.end(), [](const auto& lane) { return lane.empty(); });
 }
 
 void BoundedReads::find(const Identity& caller, const JobId& id, Completion<JobInfo> done) {
-  add(caller, [this, id, done = then_next(caller, std::move(done))] { inspector_.find(id, done); });
+  const Lane lane = lane_of(caller, false);
+  add(caller, lane, [this, id, done = then_next(caller, lane, std::move(done))] { inspector_.find(id, done); });
 }
 
 void BoundedReads::list(const Identity& caller, JobFilter filter, std::string cursor, std::size_t limit,
                         Completion<JobPage> done) {
-  add(caller, [this, filter = std::move(filter), cursor = std::move(cursor), limit,
-               done = then_next(caller, std::move(done))] { inspector_.list(filter, cursor, limit, done); });
+  const Lane lane = lane_of(caller, true);
+  add(caller, lane, [this, filter = std::move(filter), cursor = std::move(cursor), limit,
+                     done = then_next(caller, lane, std::move(done))] { inspector_.list(filter, cursor, limit, done); });
 }
 
-void BoundedReads::add(const Identity& caller, std::function<void()> read) {
+void BoundedReads::add(const Identity& caller, Lane lane, std::function<void()> read) {
   {
     const std::lock_guard lock(mutex_);
-    Turn& turn = turns_[caller.name];
-    (light_.contains(caller.connection) ? turn.light : turn.waiting).push_back(std::move(read));
+    turns_[caller.name].of(lane).push_back(std::move(read));
   }
   start_waiting();
 }
 
-// The next after the one that had the last turn, in the order of names.
-BoundedReads::Turns::iterator BoundedReads::next_turn() {
+// One read of the next caller after the one that had the last turn, in the order of names. Null: nobody may.
+std::function<void()> BoundedReads::take_next() {
   auto turn = turns_.upper_bound(last_);
   for (std::size_t i = 0; i < turns_.size(); ++i, ++turn) {
     if (turn == turns_.end()) turn = turns_.begin();
-    if (turn->second.is_waiting() && turn->second.under_way < kAtOnceOfOne) return turn;
+    const std::optional<Lane> lane = turn->second.next_lane(under_way_);
+    if (!lane) continue;
+    std::function<void()> read = std::move(turn->second.of(*lane).front());
+    turn->second.of(*lane).pop_front();
+    if (*lane != Lane::kLight) turn->second.first_in_a_row = *lane == Lane::kFirst ? turn->second.first_in_a_row + 1 : 0;
+    last_ = turn->first;
+    ++turn->second.under_way.of(*lane);
+    ++under_way_.of(*lane);
+    return read;
   }
-  return turns_.end();
+  return nullptr;
 }
 
 void BoundedReads::start_waiting() {
-  for (std::unique_lock lock(mutex_); !starting_ && under_way_ < kAtOnce;) {
-    const auto turn = next_turn();
-    if (turn == turns_.end()) return;
-    const std::function<void()> read = turn->second.take_next();
-    last_ = turn->first;
-    ++turn->second.under_way;
-    ++under_way_;
+  for (std::unique_lock lock(mutex_); !starting_;) {
+    const std::function<void()> read = take_next();
+    if (!read) return;
     starting_ = true;  // A read that completes at once would start the next within itself, and so on.
     lock.unlock();
     read();

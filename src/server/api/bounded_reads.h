@@ -1,9 +1,12 @@
 // BoundedReads: reads jobs at the broker, a few at a time. What was read is in memory with its bodies until its answer is
 // made, so a thousand clients that ask for large jobs at once must not have a thousand of them read. Callers take turns: one
-// that asks for much does not keep the others waiting. Of one caller those connections come first whose last read was small.
+// that asks for much does not keep the others waiting. Of one caller those connections come first whose last read was small,
+// and they have places of their own; then single jobs for connections that have read nothing yet; then lists, and what
+// connections ask for whose last read was large.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -11,11 +14,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "bide/inspector.h"
-#include "server/api/answer_thread.h"
+#include "platform/task_thread.h"
 #include "server/http/identity.h"
 
 namespace bide::server {
@@ -23,6 +27,7 @@ namespace bide::server {
 // Safe to share between threads.
 class BoundedReads : public std::enable_shared_from_this<BoundedReads> {
  public:
+  // Of those whose last read was small, and as many of the others.
   static constexpr int kAtOnce = 4;
   static constexpr int kAtOnceOfOne = 2;  // Caller.
 
@@ -38,36 +43,44 @@ class BoundedReads : public std::enable_shared_from_this<BoundedReads> {
   void stop() { answers_.stop(); }
 
  private:
+  enum class Lane : std::uint8_t { kLight, kFirst, kHeavy };
+  // Reads that are under way: of the light lane, and of the others.
+  struct Counts {
+    int light = 0;
+    int others = 0;
+    int& of(Lane lane) { return lane == Lane::kLight ? light : others; }
+  };
   // What one caller has under way and waits for. There is none without either.
-  using Waiting = std::deque<std::function<void()>>;
   struct Turn {
-    Waiting waiting;
-    Waiting light;  // Of connections whose last read was small.
-    int light_in_a_row = 0;
-    int under_way = 0;
+    std::deque<std::function<void()>>& of(Lane lane) { return waiting[static_cast<std::size_t>(lane)]; }
+    // Where its next one is, given what is under way of all callers. Nothing: it has to wait.
+    std::optional<Lane> next_lane(const Counts& all) const;
+    bool is_idle() const;
 
-    bool is_waiting() const { return !waiting.empty() || !light.empty(); }
-    std::function<void()> take_next();
+    std::array<std::deque<std::function<void()>>, 3> waiting;
+    int first_in_a_row = 0;
+    Counts under_way;
   };
   using Turns = std::map<std::string, Turn>;
   struct Ended;
 
   template <class T>
-  Completion<T> then_next(const Identity& caller, Completion<T> done);
-  void add(const Identity& caller, std::function<void()> read);
+  Completion<T> then_next(const Identity& caller, Lane lane, Completion<T> done);
+  Lane lane_of(const Identity& caller, bool is_list) const;
+  void add(const Identity& caller, Lane lane, std::function<void()> read);
   void note_size(std::uint64_t connection, bool is_large);
+  std::function<void()> take_next();
   void start_waiting();
-  Turns::iterator next_turn();
 
   Inspector& inspector_;
-  AnswerThread answers_;
+  platform::TaskThread answers_;  // Makes those of large reads.
 
-  std::mutex mutex_;  // Guards everything below.
+  mutable std::mutex mutex_;  // Guards everything below.
   Turns turns_;
   std::string last_;  // Who had a turn.
-  std::unordered_set<std::uint64_t> light_;  // Connections whose last read was small, the last few of them.
-  std::deque<std::uint64_t> oldest_light_;
-  int under_way_ = 0;
+  std::unordered_map<std::uint64_t, Lane> lanes_;  // Of connections that have read something, the last few of them.
+  std::deque<std::uint64_t> oldest_;               // The same.
+  Counts under_way_;
   bool starting_ = false;
 };
 

@@ -28,7 +28,15 @@ class SlowInspector : public support::FakeInspector {
     first(JobInfo{});
   }
 
+  void list(JobFilter, std::string, std::size_t, Completion<JobPage> done) override { lists.push_back(std::move(done)); }
+  void answer_list() {
+    const Completion<JobPage> first = std::move(lists.front());
+    lists.erase(lists.begin());
+    first(JobPage{});
+  }
+
   std::vector<Completion<JobInfo>> asked;
+  std::vector<Completion<JobPage>> lists;
   bool answers_at_once = false;
 };
 
@@ -74,9 +82,42 @@ TEST(BoundedReads, OfOneCallerThoseWhoseLastReadWasSmallComeFirst) {
   for (std::uint64_t connection = 100; connection < 200; ++connection) ask(connection);
   ask(1);
   for (int i = 0; i < 3; ++i) inspector.answer();
-  EXPECT_EQ(found, (std::vector<std::uint64_t>{1, 100, 101, 1})) << "after those that were under way";
+  EXPECT_EQ(found, (std::vector<std::uint64_t>{1, 100, 101, 1})) << "beside those that were under way";
   while (!inspector.asked.empty()) inspector.answer();
   EXPECT_EQ(found.size(), 102u);
+}
+
+TEST(BoundedReads, ThePlacesOfSmallReadsAreNotTakenByOthers) {
+  SlowInspector inspector;
+  const auto finds = std::make_shared<BoundedReads>(inspector);
+  finds->find({.name = "one", .connection = 1}, {}, [](const Result<JobInfo>&) {});
+  inspector.answer();
+  for (std::uint64_t connection = 100; connection < 200; ++connection) {
+    finds->find({.name = "one", .connection = connection}, {}, [](const Result<JobInfo>&) {});
+  }
+  ASSERT_EQ(inspector.asked.size(), std::size_t{BoundedReads::kAtOnceOfOne});
+  finds->find({.name = "one", .connection = 1}, {}, [](const Result<JobInfo>&) {});
+  EXPECT_EQ(inspector.asked.size(), std::size_t{BoundedReads::kAtOnceOfOne} + 1);
+  while (!inspector.asked.empty()) inspector.answer();
+}
+
+TEST(BoundedReads, ASingleJobForANewConnectionComesBeforeListsOfTheSameCaller) {
+  SlowInspector inspector;
+  const auto finds = std::make_shared<BoundedReads>(inspector);
+  std::size_t listed = 0;
+  for (std::uint64_t connection = 100; connection < 200; ++connection) {
+    finds->list({.name = "one", .connection = connection}, {}, "", 10, [&](const Result<JobPage>&) { ++listed; });
+  }
+  bool found = false;
+  finds->find({.name = "one", .connection = 1}, {}, [&](const Result<JobInfo>&) { found = true; });
+  ASSERT_EQ(inspector.lists.size(), std::size_t{BoundedReads::kAtOnceOfOne});
+  inspector.answer_list();
+  ASSERT_EQ(inspector.asked.size(), 1u);
+  inspector.answer();
+  EXPECT_TRUE(found);
+  EXPECT_EQ(listed, 1u);
+  while (!inspector.lists.empty()) inspector.answer_list();
+  EXPECT_EQ(listed, 100u);
 }
 
 TEST(BoundedReads, LargeAnswersAreMadeOnAThreadOfTheirOwn) {
