@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 
 #include "bide/wait.h"
 #include "core/job_rules.h"
@@ -129,6 +130,7 @@ Engine::~Engine() {
                     "an engine is closed by a completion or a sink of its own, which it would wait for");
   inbox_->close();
   thread_.join();
+  reads_.stop();
 }
 
 template <class T, class Run>
@@ -343,6 +345,7 @@ void Engine::wait_until_idle() {
   do {
     inbox_->wait_until_resting();
     teller_.wait_until_idle();
+    reads_.wait_until_idle();
   } while (!inbox_->is_resting());  // Whoever was told may have asked for more.
 }
 
@@ -464,8 +467,33 @@ void Engine::queues(Completion<std::vector<QueueInfo>> done) {
   submit<std::vector<QueueInfo>>(std::move(done), [](Ledger& ledger) { return ledger.queues(); });
 }
 
+namespace {
+
+std::span<JobInfo> jobs_of(JobInfo& info) { return {&info, 1}; }
+std::span<JobInfo> jobs_of(JobPage& page) { return page.jobs; }
+
+}  // namespace
+
+template <class T>
+Completion<T> Engine::filled_in(std::shared_ptr<LateBodies> late, Completion<T> done,
+                                std::function<void(Completion<T>)> again) {
+  return [this, late = std::move(late), done = std::move(done), again = std::move(again)](Result<T> result) {
+    if (!result || late->size() == 0) return done(std::move(result));
+    reads_.run([late, done, again, given = std::make_shared<Result<T>>(std::move(result))] {
+      if (!late->read_into(jobs_of(**given))) return again(done);
+      done(std::move(*given));
+    });
+  };
+}
+
 void Engine::find(JobId id, Completion<JobInfo> done) {
-  submit<JobInfo>(std::move(done), [id](Ledger& ledger) { return ledger.find(id); });
+  const auto at_once = [this, id](Completion<JobInfo> tell) {
+    submit<JobInfo>(std::move(tell), [id](Ledger& ledger) { return ledger.find(id); });
+  };
+  if (virtual_time_) return at_once(std::move(done));
+  const auto late = std::make_shared<LateBodies>();
+  submit<JobInfo>(filled_in<JobInfo>(late, std::move(done), at_once),
+                  [id, late](Ledger& ledger) { return ledger.find(id, late.get()); });
 }
 
 namespace {
@@ -491,10 +519,16 @@ void Engine::list(JobFilter filter, std::string cursor, std::size_t limit, Compl
     done(Error{ErrorCode::kInvalidArgument, "limit " + std::to_string(limit) + ": 1 to 1000"});
     return;
   }
-  hand_over<JobPage>(*inbox_, std::move(done),
-                     [filter = std::move(filter), cursor = std::move(cursor), limit](Ledger& ledger, const auto& tell) {
-                       ledger.list(filter, cursor, limit, tell);
-                     });
+  const auto list_with = [this, filter, cursor, limit](std::shared_ptr<LateBodies> late, Completion<JobPage> tell) {
+    hand_over<JobPage>(*inbox_, std::move(tell), [filter, cursor, limit, late](Ledger& ledger, const auto& told) {
+      ledger.list(filter, cursor, limit, told, late);
+    });
+  };
+  if (virtual_time_) return list_with(nullptr, std::move(done));
+  const auto late = std::make_shared<LateBodies>(filter.bodies);
+  list_with(late, filled_in<JobPage>(late, std::move(done), [list_with](Completion<JobPage> again) {
+    list_with(nullptr, std::move(again));
+  }));
 }
 
 void Engine::explain(JobId id, Completion<Explanation> done) {

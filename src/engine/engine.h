@@ -18,6 +18,7 @@
 #include "engine/ledger.h"
 #include "engine/options.h"
 #include "engine/teller.h"
+#include "platform/task_thread.h"
 
 namespace bide::engine {
 
@@ -72,6 +73,9 @@ class Engine : public Broker, public Inspector {
   Engine(EngineOptions options, std::unique_ptr<platform::Random> random, std::unique_ptr<Ledger> ledger);
   template <class T, class Run>
   void submit(Completion<T> done, Run run, std::uint64_t bytes = 0);
+  // What was left out of the answer is filled in by another thread. Where that fails the ledger is asked `again`, without it.
+  template <class T>
+  Completion<T> filled_in(std::shared_ptr<LateBodies> late, Completion<T> done, std::function<void(Completion<T>)> again);
   // A step of the ledger: what has been applied, and whom to tell when it is durable.
   struct Step {
     std::vector<Request> requests;
@@ -118,6 +122,7 @@ class Engine : public Broker, public Inspector {
 
   Committer committer_;
   Teller teller_;
+  platform::TaskThread reads_;  // Of large bodies.
   std::thread thread_;
 };
 

@@ -22,6 +22,7 @@
 #include "engine/clock_file.h"
 #include "engine/compactor.h"
 #include "engine/finished_ids.h"
+#include "engine/late_bodies.h"
 #include "engine/offer.h"
 #include "engine/options.h"
 #include "engine/snapshot.h"
@@ -134,9 +135,11 @@ class Ledger {
 
   // --- Looking around and putting right.
   std::vector<QueueInfo> queues();
-  Result<JobInfo> find(const JobId& id);
+  // With `late`, a large body is not read but left for it, also of a list.
+  Result<JobInfo> find(const JobId& id, LateBodies* late = nullptr);
   // Like every task it works in pieces, one a step; done runs after the commit of the last one.
-  void list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done);
+  void list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done,
+            std::shared_ptr<LateBodies> late = nullptr);
   Result<Explanation> explain(const JobId& id);
   // Of the moment at which it begins; a task like the others.
   void audit(Completion<AuditReport> done);
@@ -213,7 +216,8 @@ class Ledger {
   void take_from_made_queues();
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
-  Result<JobInfo> describe(Slot slot);
+  // `at`: the number of the job in what `late` will fill in.
+  Result<JobInfo> describe(Slot slot, LateBodies* late = nullptr, std::size_t at = 0);
   AuditReport begin_audit();
   // A task that looks at all entries: where the piece ends that begins here.
   Slot piece_end(Slot begin) const;

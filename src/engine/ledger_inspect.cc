@@ -24,6 +24,8 @@ constexpr std::size_t kRemovedAPiece = 2048;
 constexpr std::size_t kReadsAPiece = 256;
 // Of records: read in one step, and for one page. A record is checked as a whole, so its body is read even to be left out.
 constexpr std::size_t kReadAPiece = 1 << 20;
+// What it costs to leave one to another thread.
+constexpr std::size_t kLeft = 4 << 10;
 constexpr std::size_t kReadAPage = 64 << 20;
 
 bool is_job(EntryState state) { return state != EntryState::kFree && state != EntryState::kZombie; }
@@ -79,7 +81,7 @@ Result<journal::Past> Ledger::load_past(Slot slot) {
   return std::move(record.how.past);
 }
 
-Result<JobInfo> Ledger::describe(Slot slot) {
+Result<JobInfo> Ledger::describe(Slot slot, LateBodies* late, std::size_t at) {
   const Entry& entry = state_[slot];
   const EntryState state = entry.entry_state();
   JobInfo info;
@@ -102,12 +104,23 @@ Result<JobInfo> Ledger::describe(Slot slot) {
     return info;
   }
   if (state == EntryState::kQuarantined) return describe_unread(slot, {});
-  auto loaded = load(slot);
-  if (!loaded) return loaded.error();
-  info.job = std::move(loaded->job);
-  info.counts = loaded->past.counts;
-  info.history = std::move(loaded->past.history);
-  info.note = std::move(loaded->past.note);
+  const auto take_past = [&info](journal::Past& past) {
+    info.counts = past.counts;
+    info.history = std::move(past.history);
+    info.note = std::move(past.note);
+  };
+  const bool is_large = late != nullptr && entry.body_bytes >= LateBodies::kLeastBytes;
+  journal::LateRead read = is_large ? journal_->read_late(entry.body()) : nullptr;
+  if (read && entry.has_details()) {
+    auto past = load_past(slot);
+    if (!past) return past.error();
+    take_past(*past);
+  } else if (!read) {
+    auto loaded = load(slot);
+    if (!loaded) return loaded.error();
+    info.job = std::move(loaded->job);
+    take_past(loaded->past);
+  }
   if (state == EntryState::kRunning) info.worker = state_.workers()[state_.leases()[entry.next].worker];
   if (state == EntryState::kDead) {
     info.finished = info.due;
@@ -117,15 +130,21 @@ Result<JobInfo> Ledger::describe(Slot slot) {
     if (Status decoded = decode(*view, record); !decoded) return decoded.error();
     info.dead_reason = record.dead;
   }
+  if (read) {
+    late->add({.at = at,
+               .read = std::move(read),
+               .with_past = !entry.has_details(),
+               .with_expiry = entry.has_expiry != 0});
+  }
   return info;
 }
 
-Result<JobInfo> Ledger::find(const JobId& id) {
+Result<JobInfo> Ledger::find(const JobId& id, LateBodies* late) {
   const Slot slot = state_.find(id);
   if (slot == kNoSlot) {
     return Error{ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
   }
-  return describe(slot);
+  return describe(slot, late);
 }
 
 std::vector<QueueInfo> Ledger::queues() {
@@ -203,6 +222,7 @@ struct Ledger::Listing {
   std::size_t bytes = 0;    // That the page has, and that were read for it.
   std::size_t bytes_read = 0;
   JobPage page;
+  std::shared_ptr<LateBodies> late;
 
   Place place_of(const State& state, Slot slot) const {
     return {newest_first ? -state.due(slot) : state.due(slot), state[slot].id};
@@ -228,14 +248,18 @@ struct Ledger::Listing {
 
 template <class T>
 void Ledger::answer_after_commit(Completion<T> done, Result<T> answer) {
-  after_commit_.push_back([done = std::move(done), answer = std::move(answer)](const Status& committed) {
-    done(committed ? answer : committed.error());
+  // A function that is kept can only be copied from: a page has megabytes.
+  auto given = std::make_shared<Result<T>>(std::move(answer));
+  after_commit_.push_back([done = std::move(done), given = std::move(given)](const Status& committed) {
+    done(committed ? std::move(*given) : Result<T>(committed.error()));
   });
 }
 
-void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done) {
+void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done,
+                  std::shared_ptr<LateBodies> late) {
   auto listing = std::make_shared<Listing>();
   listing->limit = std::clamp<std::size_t>(limit, 1, 1000);
+  listing->late = std::move(late);
   if (!cursor.empty()) {
     listing->after = from_cursor(cursor);
     if (!listing->after) {
@@ -303,18 +327,21 @@ Result<bool> Ledger::read_page(Listing& listing, const Completion<JobPage>& done
     const Slot slot = state_.find(listing.best[listing.next++].id);
     // Steps of others come between the pieces.
     if (slot == kNoSlot || !listing.shows(state_.shown_state(slot))) continue;
-    read += state_[slot].body_bytes + state_[slot].details_bytes;
-    auto info = describe(slot);
+    const std::size_t bytes = state_[slot].body_bytes + state_[slot].details_bytes;
+    const std::size_t left = listing.late ? listing.late->size() : 0;
+    auto info = describe(slot, listing.late.get(), listing.page.jobs.size());
+    const bool is_left = listing.late && listing.late->size() > left;
     // A record that cannot be read spoils neither the page nor the store.
     if (!info) info = describe_unread(slot, info.error());
     if (!listing.filter.bodies) {
       info->job.body = {};
       info->result = {};
     }
-    listing.bytes += core::shown_bytes(*info);
+    read += is_left ? kLeft + state_[slot].details_bytes : bytes;
+    listing.bytes_read += bytes;
+    listing.bytes += core::shown_bytes(*info) + (is_left && listing.filter.bodies ? state_[slot].body_bytes : 0);
     listing.page.jobs.push_back(std::move(*info));
   }
-  listing.bytes_read += read;
   const bool full = listing.bytes >= JobPage::kMostBytes || listing.bytes_read >= kReadAPage;
   if (listing.next < last && !full) return false;
   if (listing.next < listing.best.size()) listing.page.next = to_cursor(listing.best[listing.next - 1]);

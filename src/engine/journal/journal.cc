@@ -33,6 +33,17 @@ std::string parent_of(const std::string& directory) {
   return slash == 0 ? "/" : directory.substr(0, slash);
 }
 
+// Whether the record is among bytes in memory that begin at this address.
+bool lies_in(const std::string& bytes, Address at, RecordRef ref) {
+  return ref.bytes >= kRecordHeaderBytes && ref.address >= at && ref.address + ref.bytes <= at + bytes.size();
+}
+
+Result<RecordView> verified(std::string_view bytes, const Segment& segment, RecordRef ref) {
+  const std::optional<RecordView> view = load_record(bytes, ref.address);
+  if (view && view->at.bytes == ref.bytes) return *view;
+  return damaged(segment.path, ref.address - segment.base, "a record fails its checksum");
+}
+
 }  // namespace
 
 struct Journal::Impl {
@@ -63,6 +74,7 @@ struct Journal::Impl {
 
   Result<RecordView> read(RecordRef ref);
   Result<RecordView> read_from(const Segment& segment, RecordRef ref);
+  LateRead read_late(RecordRef ref);
   const Segment* find(Address address) const;
 
   // Keeps the first error: after it, nothing may be written or confirmed.
@@ -397,15 +409,12 @@ const Segment* Journal::Impl::find(Address address) const {
 
 Result<RecordView> Journal::Impl::read(RecordRef ref) {
   constexpr std::size_t kTypeAt = 8;  // Before it lie length and checksum.
-  const auto lies_in = [&](const std::string& bytes, Address at) {
-    return ref.bytes >= kRecordHeaderBytes && ref.address >= at && ref.address + ref.bytes <= at + bytes.size();
-  };
   // Copied: the batch may move in memory while the record is being looked at.
-  if (!batch.empty() && lies_in(batch, batch_at)) {
+  if (!batch.empty() && lies_in(batch, batch_at, ref)) {
     scratch.assign(batch, ref.address - batch_at + kTypeAt, ref.bytes - kTypeAt);
     return unsealed_record(scratch, ref);
   }
-  if (lies_in(recent, recent_at)) {
+  if (lies_in(recent, recent_at, ref)) {
     scratch.assign(recent, ref.address - recent_at + kTypeAt, ref.bytes - kTypeAt);
     return unsealed_record(scratch, ref);
   }
@@ -423,9 +432,23 @@ Result<RecordView> Journal::Impl::read(RecordRef ref) {
 Result<RecordView> Journal::Impl::read_from(const Segment& segment, RecordRef ref) {
   Result<std::string_view> bytes = reader.read(segment, ref);
   if (!bytes) return bytes.error();
-  const std::optional<RecordView> view = load_record(*bytes, ref.address);
-  if (view && view->at.bytes == ref.bytes) return *view;
-  return damaged(segment.path, ref.address - segment.base, "a record fails its checksum");
+  return verified(*bytes, segment, ref);
+}
+
+LateRead Journal::Impl::read_late(RecordRef ref) {
+  if ((!batch.empty() && lies_in(batch, batch_at, ref)) || lies_in(recent, recent_at, ref)) return nullptr;
+  const Segment* segment = find(ref.address);
+  if (!segment || ref.bytes < kRecordHeaderBytes || segment->end - ref.address < ref.bytes) return nullptr;
+  auto file = reader.shared_file(*segment);
+  if (!file) return nullptr;
+  return [file = *file, segment = *segment, ref](const RecordVisitor& show) -> Status {
+    ReadBuffer buffer;
+    buffer.grow(ref.bytes, 0);
+    const Result<std::size_t> got = file->read(ref.address - segment.base, buffer.data(), ref.bytes);
+    if (!got) return got.error();
+    const Result<RecordView> view = verified({buffer.data(), *got}, segment, ref);
+    return view ? show(*view) : view.error();
+  };
 }
 
 Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -474,6 +497,8 @@ Address Journal::written() const { return impl_->written; }
 Address Journal::synced() const { return impl_->synced; }
 
 Result<RecordView> Journal::read(RecordRef ref) { return impl_->read(ref); }
+
+LateRead Journal::read_late(RecordRef ref) { return impl_->read_late(ref); }
 Journal::Place Journal::place_of(Address address) const {
   const Segment* segment = impl_->find(address);
   return segment == nullptr ? Place{} : Place{segment->path, address - segment->base};

@@ -59,6 +59,9 @@ struct TornTail {
 
 using RecordVisitor = std::function<Status(const RecordView&)>;
 
+// Reads a record on any thread, once, and shows it to the visitor. The errors are those of Journal::read(), or the visitor's.
+using LateRead = std::function<Status(const RecordVisitor&)>;
+
 class Journal {
  public:
   // Opens the journal in a directory, making it when it is empty, and shows every record from `from` on to the visitor,
@@ -113,6 +116,9 @@ class Journal {
   // The view is valid until the next call of read or remove.
   // kDamaged, kIoError: this record is lost; others may not be. kOverloaded: later perhaps.
   Result<RecordView> read(RecordRef ref);
+  // To read it later, on a thread that has time. The file stays open until then, also when its segment is forgotten. Null:
+  // the record is still in memory, or its file cannot be opened: read() it.
+  LateRead read_late(RecordRef ref);
   // Where a record is, for people: its file, and the offset in it. No file: the segment is missing.
   struct Place {
     std::string path;

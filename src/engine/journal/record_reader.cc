@@ -30,12 +30,18 @@ Result<std::string_view> RecordReader::read(const Segment& segment, RecordRef re
 }
 
 Result<platform::File*> RecordReader::file(const Segment& segment) {
+  auto shared = shared_file(segment);
+  if (!shared) return shared.error();
+  return shared->get();
+}
+
+Result<std::shared_ptr<platform::File>> RecordReader::shared_file(const Segment& segment) {
   ++uses_;
   auto oldest = files_.end();
   for (auto entry = files_.begin(); entry != files_.end(); ++entry) {
     if (entry->base == segment.base) {
       entry->used = uses_;
-      return entry->file.get();
+      return entry->file;
     }
     if (oldest == files_.end() || entry->used < oldest->used) oldest = entry;
   }
@@ -48,10 +54,10 @@ Result<platform::File*> RecordReader::file(const Segment& segment) {
   if (!opened) return opened.error();
   if (files_.size() < kOpenFiles) {
     files_.push_back({segment.base, uses_, std::move(*opened)});
-    return files_.back().file.get();
+    return files_.back().file;
   }
   *oldest = {segment.base, uses_, std::move(*opened)};
-  return oldest->file.get();
+  return oldest->file;
 }
 
 void RecordReader::forget(const Segment& segment) {

@@ -29,6 +29,8 @@ class RecordReader {
 
   // The segment's file, opened for reading.
   Result<platform::File*> file(const Segment& segment);
+  // The same, for as long as it is held.
+  Result<std::shared_ptr<platform::File>> shared_file(const Segment& segment);
   // They are opened again when they are needed.
   void close_files() { files_.clear(); }
   // The segment is going to be deleted, or what was read of it is not right.
@@ -38,7 +40,7 @@ class RecordReader {
   struct OpenFile {
     Address base = 0;
     std::uint64_t used = 0;
-    std::unique_ptr<platform::File> file;
+    std::shared_ptr<platform::File> file;
   };
 
   platform::Disk& disk_;
