@@ -27,6 +27,11 @@ using wire::Problem;
 // Some clients end a body with a line end that belongs to nothing.
 constexpr std::size_t kEmptyLines = 2;
 
+// A body that is compressed is inflated in pieces, since a byte can stand for a thousand: so many of it at once, and after
+// so many that came of it others have their turn.
+constexpr std::size_t kInflatedAtOnce = 128;
+constexpr std::size_t kInflatedATurn = 64 * 1024;
+
 Method method_of(http::verb verb) {
   switch (verb) {
     case http::verb::get:
@@ -118,9 +123,15 @@ class RequestReader::Body {
 
   // Consumes from the front of `bytes` what belongs to it.
   Step read(std::string_view& bytes, std::string& out) {
-    const Step step = chunked_ ? read_chunks(bytes, out) : read_length(bytes, out);
-    if (step == Step::kWhole && gunzip_ && received_ > 0 && !gunzip_->is_complete()) return refuse(broken_gzip());
-    return step;
+    for (const std::size_t begun = out.size();;) {
+      std::string_view part = gunzip_ ? bytes.substr(0, kInflatedAtOnce) : bytes;
+      const std::size_t given = part.size();
+      const Step step = chunked_ ? read_chunks(part, out) : read_length(part, out);
+      bytes.remove_prefix(given - part.size());
+      if (step == Step::kWhole && gunzip_ && received_ > 0 && !gunzip_->is_complete()) return refuse(broken_gzip());
+      if (step != Step::kMore || bytes.empty()) return step;
+      if (out.size() - begun >= kInflatedATurn) return Step::kTurn;
+    }
   }
   Problem& problem() { return problem_; }
 

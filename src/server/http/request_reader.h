@@ -4,6 +4,7 @@
 //
 //   for (step = reader.advance(bytes);; step = reader.advance()) {
 //     case kMore:     give it more bytes
+//     case kTurn:     let others have their turn, and go on: a little that came stands for much
 //     case kHead:     everything but the body; accept_body() or drop_body(), and go on
 //     case kWhole:    take()
 //     case kRefused:  problem(); the bytes after it mean nothing any more: answer and close
@@ -27,7 +28,7 @@ namespace bide::server {
 
 class RequestReader {
  public:
-  enum class Step : std::uint8_t { kMore, kHead, kWhole, kRefused };
+  enum class Step : std::uint8_t { kMore, kTurn, kHead, kWhole, kRefused };
 
   explicit RequestReader(const HttpLimits& limits);
   ~RequestReader();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <string>
 #include <vector>
 
 #include "server/http/content_coding.h"
@@ -195,6 +197,36 @@ TEST(RequestReader, HoldsNothingOnceTheRequestIsTaken) {
   reader.accept_body(0, false);
   ASSERT_EQ(reader.advance(), Step::kWhole);
   reader.take();
+  EXPECT_FALSE(reader.is_busy());
+}
+
+TEST(RequestReader, ACompressedBodyIsInflatedALittleAtATimeSoThatOthersHaveTheirTurn) {
+  const std::string body(8 << 20, 'z');
+  const std::string zipped = gzip(body);
+  ASSERT_LT(zipped.size(), 64u << 10);
+  char chunk[24];
+  std::snprintf(chunk, sizeof chunk, "%zx\r\n", zipped.size());
+  const std::vector<std::string> requests = {
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(zipped.size()) + "\r\n\r\n" + zipped,
+      "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + (chunk + zipped) + "\r\n0\r\n\r\n"};
+  const HttpLimits limits;
+  RequestReader reader(limits);
+  for (const std::string& request : requests) {
+    ASSERT_EQ(reader.advance(request), Step::kHead);
+    reader.accept_body(body.size(), true);
+    std::size_t before = 0;
+    int turns = 0;
+    Step step = reader.advance();
+    for (; step == Step::kTurn; step = reader.advance()) {
+      const std::size_t size = reader.request().body.size();
+      EXPECT_LE(size - before, 256u << 10);
+      before = size;
+      ++turns;
+    }
+    ASSERT_EQ(step, Step::kWhole);
+    EXPECT_GE(turns, 32);
+    EXPECT_TRUE(reader.take().body == body);
+  }
   EXPECT_FALSE(reader.is_busy());
 }
 

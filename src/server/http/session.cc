@@ -31,8 +31,9 @@ constexpr std::size_t kMostAhead = 32 * 1024;
 constexpr std::uint64_t kMostDropped = 64 * 1024;
 // And so much after the last answer.
 constexpr std::uint64_t kMostLingered = 16 * 1024 * 1024;
-// In a row, before others have their turn.
+// In a row, before others have their turn; so many bytes as well.
 constexpr int kMostSteps = 256;
+constexpr std::size_t kMostReadInTurn = 512 * 1024;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 // Read into before anybody knows for whom; one for each thread, not for each connection. Nothing of it is looked at after
@@ -199,7 +200,9 @@ void Session::no_deadline() { deadline_ = kNever; }
 
 void Session::pump() {
   try {
-    for (int steps = 0; steps < kMostSteps; ++steps) {
+    read_in_turn_ = 0;
+    turn_is_over_ = false;
+    for (int steps = 0; steps < kMostSteps && !turn_is_over_; ++steps) {
       if (!step()) return;
     }
   } catch (const std::exception& thrown) {
@@ -267,6 +270,10 @@ bool Session::advance(std::string_view bytes) {
     case RequestReader::Step::kRefused:
       refuse(reader_->problem());
       return true;
+    case RequestReader::Step::kTurn:
+      note_progress(reader_->charge(), current_->body_since, reader_->body_received());
+      turn_is_over_ = true;
+      return true;
     case RequestReader::Step::kMore:
       break;
   }
@@ -293,6 +300,8 @@ bool Session::receive() {
   }
   const Transfer got = channel_->read(scratch(), kScratchBytes);
   readable_ = got.may_be_more;
+  read_in_turn_ += got.bytes;
+  if (read_in_turn_ >= kMostReadInTurn) turn_is_over_ = true;
   switch (got.state) {
     case Transfer::State::kDone:
       if (!reader_) {

@@ -149,6 +149,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool watches_write_ = false;
   bool ended_ = false;          // The client writes nothing more.
   bool close_after_ = false;    // The answer that is being written.
+  std::size_t read_in_turn_ = 0;  // Bytes, since others had theirs.
+  bool turn_is_over_ = false;     // Before the next step others have theirs.
 };
 
 }  // namespace bide::server
