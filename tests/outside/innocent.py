@@ -8,6 +8,8 @@ from content import Job
 from producer import enqueue
 from record import now
 
+APART = 0.01  # Seconds between the head and the body of an enqueue: they come in different packets.
+
 
 class Innocent(threading.Thread):
     def __init__(self, context, server, name):
@@ -24,7 +26,7 @@ class Innocent(threading.Thread):
             self.calls += 1
             job = Job(self.context.seed, f"{self.name}-{self.calls}", "innocent", size=rng.choice((0, 100, 3000, 60_000)),
                       retry="none")
-            event = enqueue(client, record, [job], "single", rng.choice(wire.FRAMINGS), rng=rng, innocent=True, apart=0.01)[0]
+            event = enqueue(client, record, [job], "single", rng.choice(wire.FRAMINGS), rng=rng, innocent=True, apart=APART)[0]
             t0 = now()
             path = f"/v1/jobs/{event['id']}" if event["verdict"] == "acked" else "/v1/queues"
             try:
