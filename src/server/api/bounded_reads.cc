@@ -1,7 +1,9 @@
 #include "server/api/bounded_reads.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "core/job_bytes.h"
 #include "platform/fatal.h"
@@ -92,17 +94,38 @@ bool BoundedReads::Turn::is_idle() const {
 
 void BoundedReads::find(const Identity& caller, const JobId& id, Completion<JobInfo> done) {
   const Lane lane = lane_of(caller, false);
-  add(caller, lane, [this, id, done = then_next(caller, lane, std::move(done))] { inspector_.find(id, done); });
+  const auto drop = [done](const Error& error) { done(error); };
+  const auto begin = [this, id, done = then_next(caller, lane, std::move(done))] { inspector_.find(id, done); };
+  add(caller, lane, {caller.connection, begin, drop});
 }
 
 void BoundedReads::list(const Identity& caller, JobFilter filter, std::string cursor, std::size_t limit,
                         Completion<JobPage> done) {
   const Lane lane = lane_of(caller, true);
-  add(caller, lane, [this, filter = std::move(filter), cursor = std::move(cursor), limit,
-                     done = then_next(caller, lane, std::move(done))] { inspector_.list(filter, cursor, limit, done); });
+  const auto drop = [done](const Error& error) { done(error); };
+  const auto begin = [this, filter = std::move(filter), cursor = std::move(cursor), limit,
+                      done = then_next(caller, lane, std::move(done))] { inspector_.list(filter, cursor, limit, done); };
+  add(caller, lane, {caller.connection, begin, drop});
 }
 
-void BoundedReads::add(const Identity& caller, Lane lane, std::function<void()> read) {
+void BoundedReads::give_up(const Identity& caller) {
+  std::vector<Read> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto turn = turns_.find(caller.name);
+    if (turn == turns_.end()) return;
+    for (auto& lane : turn->second.waiting) {
+      const auto is_other = [&](const Read& read) { return read.connection != caller.connection; };
+      const auto from = std::stable_partition(lane.begin(), lane.end(), is_other);
+      std::move(from, lane.end(), std::back_inserter(dropped));
+      lane.erase(from, lane.end());
+    }
+    if (turn->second.is_idle()) turns_.erase(turn);
+  }
+  for (const Read& read : dropped) read.drop({ErrorCode::kUnavailable, "the client is gone"});
+}
+
+void BoundedReads::add(const Identity& caller, Lane lane, Read read) {
   {
     const std::lock_guard lock(mutex_);
     turns_[caller.name].of(lane).push_back(std::move(read));
@@ -117,7 +140,7 @@ std::function<void()> BoundedReads::take_next() {
     if (turn == turns_.end()) turn = turns_.begin();
     const std::optional<Lane> lane = turn->second.next_lane(under_way_);
     if (!lane) continue;
-    std::function<void()> read = std::move(turn->second.of(*lane).front());
+    std::function<void()> read = std::move(turn->second.of(*lane).front().begin);
     turn->second.of(*lane).pop_front();
     if (*lane != Lane::kLight) turn->second.first_in_a_row = *lane == Lane::kFirst ? turn->second.first_in_a_row + 1 : 0;
     last_ = turn->first;

@@ -39,6 +39,9 @@ class BoundedReads : public std::enable_shared_from_this<BoundedReads> {
   void find(const Identity& caller, const JobId& id, Completion<JobInfo> done);
   void list(const Identity& caller, JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done);
 
+  // The client of this connection is gone: what it asked for and was not begun is completed with kUnavailable.
+  void give_up(const Identity& caller);
+
   // Large ones are completed like all others from now on.
   void stop() { answers_.stop(); }
 
@@ -51,13 +54,18 @@ class BoundedReads : public std::enable_shared_from_this<BoundedReads> {
     int& of(Lane lane) { return lane == Lane::kLight ? light : others; }
   };
   // What one caller has under way and waits for. There is none without either.
+  struct Read {
+    std::uint64_t connection = 0;
+    std::function<void()> begin;
+    std::function<void(const Error&)> drop;
+  };
   struct Turn {
-    std::deque<std::function<void()>>& of(Lane lane) { return waiting[static_cast<std::size_t>(lane)]; }
+    std::deque<Read>& of(Lane lane) { return waiting[static_cast<std::size_t>(lane)]; }
     // Where its next one is, given what is under way of all callers. Nothing: it has to wait.
     std::optional<Lane> next_lane(const Counts& all) const;
     bool is_idle() const;
 
-    std::array<std::deque<std::function<void()>>, 3> waiting;
+    std::array<std::deque<Read>, 3> waiting;
     int first_in_a_row = 0;
     Counts under_way;
   };
@@ -67,7 +75,7 @@ class BoundedReads : public std::enable_shared_from_this<BoundedReads> {
   template <class T>
   Completion<T> then_next(const Identity& caller, Lane lane, Completion<T> done);
   Lane lane_of(const Identity& caller, bool is_list) const;
-  void add(const Identity& caller, Lane lane, std::function<void()> read);
+  void add(const Identity& caller, Lane lane, Read read);
   void note_size(std::uint64_t connection, bool is_large);
   std::function<void()> take_next();
   void start_waiting();

@@ -120,6 +120,22 @@ TEST(BoundedReads, ASingleJobForANewConnectionComesBeforeListsOfTheSameCaller) {
   EXPECT_EQ(listed, 100u);
 }
 
+TEST(BoundedReads, WhatWaitsForAConnectionThatIsGoneIsNotRead) {
+  SlowInspector inspector;
+  const auto finds = std::make_shared<BoundedReads>(inspector);
+  std::vector<std::uint64_t> found, dropped;
+  for (std::uint64_t connection = 1; connection <= 6; ++connection) {
+    finds->find({.name = "one", .connection = connection}, {}, [&, connection](const Result<JobInfo>& info) {
+      (info ? found : dropped).push_back(connection);
+    });
+  }
+  for (const std::uint64_t gone : {1u, 3u, 5u}) finds->give_up({.name = "one", .connection = gone});
+  EXPECT_EQ(dropped, (std::vector<std::uint64_t>{3, 5})) << "the first is being read";
+  finds->give_up({.name = "two", .connection = 6});
+  while (!inspector.asked.empty()) inspector.answer();
+  EXPECT_EQ(found, (std::vector<std::uint64_t>{1, 2, 4, 6}));
+}
+
 TEST(BoundedReads, LargeAnswersAreMadeOnAThreadOfTheirOwn) {
   SlowInspector inspector;
   const auto finds = std::make_shared<BoundedReads>(inspector);

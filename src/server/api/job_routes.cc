@@ -27,6 +27,16 @@ Completion<T> answer_with(const State& state, SharedReply reply, Text text) {
   };
 }
 
+// A read that waits for its turn is not begun for a client that is gone.
+void give_up_when_gone(const State& state, const Identity& caller, const SharedReply& reply) {
+  Identity who;
+  who.name = caller.name;
+  who.connection = caller.connection;
+  reply->on_gone([reads = std::weak_ptr<BoundedReads>(state->reads), who = std::move(who)] {
+    if (const auto self = reads.lock()) self->give_up(who);
+  });
+}
+
 void list(const State& state, Request request, Reply reply, std::optional<JobState> only) {
   if (!has_inspector(state, reply)) return;
   wire::ListRequest wanted;
@@ -49,6 +59,7 @@ void list(const State& state, Request request, Reply reply, std::optional<JobSta
     cursor = std::move(*opened);
   }
   const auto shared = share(std::move(reply));
+  give_up_when_gone(state, request.caller, shared);
   const Completion<JobPage> done = answer_with<JobPage>(state, shared, [filter = wanted.filter](JobPage& page) {
     page.next = sealed_cursor(page.next, filter);
     return wire::job_page_json(page);
@@ -61,6 +72,7 @@ template <class Finish>
 void wait_for(const State& state, const Identity& caller, const JobId& id, Milliseconds wait, const SharedReply& reply,
               Finish finish) {
   if (wait.count() == 0) {
+    give_up_when_gone(state, caller, reply);
     return inspector_for(state, caller)->find(id, [finish](const Result<JobInfo>& info) { finish(info); });
   }
   if (caller.is_restricted()) {
