@@ -126,7 +126,7 @@ Engine::Engine(EngineOptions options, std::unique_ptr<platform::Random> random, 
 
 Engine::~Engine() {
   const std::thread::id caller = std::this_thread::get_id();
-  platform::require(caller != thread_.get_id() && caller != teller_.thread_id(),
+  platform::require(caller != thread_.get_id() && caller != teller_.thread_id() && !reads_.is_own_thread(),
                     "an engine is closed by a completion or a sink of its own, which it would wait for");
   inbox_->close();
   thread_.join();

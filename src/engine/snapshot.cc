@@ -413,13 +413,15 @@ Result<std::optional<Address>> load_snapshot(platform::Disk& disk, const std::st
 Status remove_other_snapshots(platform::Disk& disk, const std::string& directory, Address keep) {
   const auto names = disk.list(directory);
   if (!names) return names.error();
+  Status removed;
   for (const std::string& name : *names) {
     const std::string path = directory + "/" + name;
     const bool old = name.starts_with(kPrefix) && path != snapshot_path(directory, keep);
     if (!old && name != kUnfinished) continue;
-    if (Status removed = disk.remove(path); !removed) return removed;
+    // An old one may just be deleted by another thread; that must not save the others.
+    if (Status gone = disk.remove(path); !gone && removed) removed = gone;
   }
-  return {};
+  return removed;
 }
 
 }  // namespace bide::engine

@@ -35,6 +35,11 @@ void TaskThread::wait_until_idle() {
   changed_.wait(lock, [this] { return waiting_.empty() && !is_busy_; });
 }
 
+bool TaskThread::is_own_thread() {
+  const std::lock_guard lock(mutex_);
+  return thread_.get_id() == std::this_thread::get_id();
+}
+
 void TaskThread::work() {
   for (std::unique_lock lock(mutex_);;) {
     changed_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });

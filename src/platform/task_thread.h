@@ -24,6 +24,8 @@ class TaskThread {
   // When everything that was given has been done. Neither may be called by a task.
   void stop();
   void wait_until_idle();
+  // Whether the caller is a task.
+  bool is_own_thread();
 
  private:
   void work();
