@@ -22,9 +22,10 @@ using namespace std::chrono_literals;
 // What a worker was handed.
 class Taker {
  public:
-  Taker(const std::string& url, int credit) : opened_(brokers::open_broker(url).value()) {
+  Taker(const std::string& url, int credit, const std::string& queue = "default")
+      : opened_(brokers::open_broker(url).value()) {
     subscription_ = opened_.broker
-                        ->subscribe({.credit = credit, .lease = 5min},
+                        ->subscribe({.queues = {{queue, 1}}, .credit = credit, .lease = 5min},
                                     [this](std::vector<Lease> leases) {
                                       const std::lock_guard lock(mutex_);
                                       for (Lease& lease : leases) leases_.push_back(std::move(lease));
@@ -36,6 +37,13 @@ class Taker {
     return leases_;
   }
   Broker& broker() { return *opened_.broker; }
+  Status settle(const Lease& lease, Outcome outcome) {
+    return wait<std::vector<Status>>([&](auto done) {
+             broker().settle({{.lease = {lease.job.id, lease.token}, .outcome = std::move(outcome)}}, std::move(done));
+           })
+        .value()
+        .front();
+  }
   void set_credit(int credit) { subscription_->set_credit(credit); }
 
  private:
@@ -47,6 +55,34 @@ class Taker {
 
 class RabbitmqRedelivery : public RabbitmqTest<1> {
  protected:
+  void TearDown() override {
+    if (support::RabbitmqServer::is_installed()) set_consumer_timeout(30min);
+    RabbitmqTest<1>::TearDown();
+  }
+
+  // Looked at by the server now and then.
+  static void set_consumer_timeout(Milliseconds timeout) {
+    server().evaluate("application:set_env(rabbit, consumer_timeout, " + std::to_string(timeout.count()) +
+                      "), application:set_env(rabbit, channel_tick_interval, " +
+                      std::to_string(timeout > 1min ? 60'000 : 500) + ")");
+  }
+  // A worker that does nothing against it loses its job so often.
+  void await_timeouts(std::size_t times) {
+    const std::string queue = "clock" + std::to_string(++clocks_);
+    Taker clock(url() + "&cancel=no", 1, queue);
+    ASSERT_TRUE(enqueue(clock.broker(), queue));
+    ASSERT_TRUE(eventually([&] { return clock.leases().size() > times; }));
+    ASSERT_TRUE(clock.settle(clock.leases().back(), Done{}));
+  }
+  // In the default queue and on its way there.
+  std::uint64_t waiting() const {
+    std::uint64_t sum = 0;
+    for (const support::RabbitmqQueue& queue : server().queues()) {
+      if (queue.name == queue_name() || queue.name.starts_with(prefix_ + ".delay.")) sum += queue.messages;
+    }
+    return sum;
+  }
+
   static Result<Enqueued> enqueue(Broker& broker, const std::string& queue = "default") {
     Job job;
     job.kind = "work";
@@ -55,11 +91,13 @@ class RabbitmqRedelivery : public RabbitmqTest<1> {
     if (!results) return results.error();
     return results->front();
   }
+
+ private:
+  int clocks_ = 0;
 };
 
 TEST_F(RabbitmqRedelivery, AChannelThatTheServerClosesCostsNoJobACrash) {
-  // As an attempt that outlives consumer_timeout, which is looked at now and then.
-  server().evaluate("application:set_env(rabbit, consumer_timeout, 1000), application:set_env(rabbit, channel_tick_interval, 500)");
+  set_consumer_timeout(1s);
   {
     Taker first(url(), 1);
     ASSERT_TRUE(enqueue(first.broker()));
@@ -68,7 +106,55 @@ TEST_F(RabbitmqRedelivery, AChannelThatTheServerClosesCostsNoJobACrash) {
     EXPECT_EQ(first.leases()[1].counts.crashed, 0u);
     EXPECT_EQ(first.leases()[1].counts.lost, 1u);
   }
-  server().evaluate("application:set_env(rabbit, consumer_timeout, 1800000), application:set_env(rabbit, channel_tick_interval, 60000)");
+}
+
+// Two workers; what is in hand with one of them outlasts the server's patience several times.
+TEST_F(RabbitmqRedelivery, AJobThatOutlastsTheTimeoutOfTheServerRunsOnce) {
+  set_consumer_timeout(2s);
+  Taker first(url() + "&consumer_timeout=2s", 2);
+  Taker second(url() + "&consumer_timeout=2s", 2);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(enqueue(first.broker()));
+  const auto all = [&] { return first.leases().size() + second.leases().size(); };
+  ASSERT_TRUE(eventually([&] { return all() == 4; }));
+  await_timeouts(4);
+  EXPECT_EQ(all(), 4u) << "one was handed out again while it runs";
+  for (Taker* const taker : {&first, &second}) {
+    for (const Lease& lease : taker->leases()) EXPECT_TRUE(taker->settle(lease, Done{}));
+  }
+  // The copies that held them are still under way.
+  await_timeouts(4);
+  EXPECT_EQ(all(), 4u) << "one that was done has run again";
+  EXPECT_TRUE(eventually([&] { return waiting() == 0; }));
+}
+
+TEST_F(RabbitmqRedelivery, AnOutcomeOfAJobThatOutlastedTheTimeoutIsObeyed) {
+  set_consumer_timeout(2s);
+  Taker worker(url() + "&consumer_timeout=2s", 1);
+  ASSERT_TRUE(enqueue(worker.broker()));
+  ASSERT_TRUE(eventually([&] { return worker.leases().size() == 1; }));
+  await_timeouts(2);
+  ASSERT_TRUE(worker.settle(worker.leases()[0], RetryAt{.error = "again"}));
+  ASSERT_TRUE(eventually([&] { return worker.leases().size() == 2; }));
+  EXPECT_EQ(worker.leases()[1].attempt, 2u);
+  EXPECT_EQ(worker.leases()[1].counts.failed, 1u);
+  await_timeouts(2);
+  ASSERT_TRUE(worker.settle(worker.leases()[1], Done{}));
+  await_timeouts(3);
+  EXPECT_EQ(worker.leases().size(), 2u);
+}
+
+TEST_F(RabbitmqRedelivery, AJobThatOutlastedTheTimeoutSurvivesTheConnectionOfItsWorker) {
+  set_consumer_timeout(2s);
+  support::TcpProxy proxy(server().port());
+  Taker first(url(proxy.port()) + "&consumer_timeout=2s", 1);
+  ASSERT_TRUE(enqueue(first.broker()));
+  ASSERT_TRUE(eventually([&] { return first.leases().size() == 1; }));
+  Taker second(url() + "&consumer_timeout=2s", 1);
+  await_timeouts(2);
+  proxy.cut();
+  await_timeouts(2);
+  EXPECT_EQ(second.leases().size(), 0u);
+  EXPECT_TRUE(first.settle(first.leases()[0], Done{}));
 }
 
 TEST_F(RabbitmqRedelivery, AConnectionThatIsCutCostsNoJobACrashWhoeverGetsItNext) {

@@ -118,6 +118,10 @@ Status set_patience(Settings& settings, const std::string& value) {
   using namespace std::chrono_literals;
   return set_duration<&Settings::patience>(settings, value, 100ms, 1h);
 }
+Status set_consumer_timeout(Settings& settings, const std::string& value) {
+  using namespace std::chrono_literals;
+  return set_duration<&Settings::consumer_timeout>(settings, value, 1s, std::chrono::hours(24 * 3650));
+}
 Status set_dead_retention(Settings& settings, const std::string& value) {
   return set_duration<&Settings::dead_retention>(settings, value, Milliseconds(0), std::chrono::hours(24 * 3650));
 }
@@ -175,6 +179,7 @@ constexpr std::array kOptions = {
     Option{"cancel_memory", set_cancel_memory},
     Option{"heartbeat", set_heartbeat},
     Option{"patience", set_patience},
+    Option{"consumer_timeout", set_consumer_timeout},
     Option{"window", set_window},
     Option{"max_message_size", set_max_message_size},
     Option{"compat", set_compat},

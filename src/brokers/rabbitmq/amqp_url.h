@@ -47,6 +47,8 @@ struct Settings {
   Milliseconds heartbeat{10'000};
   Milliseconds patience{10'000};  // How long a call waits for a server that is away or refuses to take more.
 
+  Milliseconds consumer_timeout = std::chrono::minutes(30);  // What the server is set to.
+
   // What is declared there.
   std::string prefix = "bide";  // Of every exchange and queue.
   bool declare = true;          // declare=no: everything is there already (`bide rabbitmq apply`).

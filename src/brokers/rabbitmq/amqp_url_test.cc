@@ -52,7 +52,7 @@ TEST(AmqpUrl, NamesTheNodesOfACluster) {
 TEST(AmqpUrl, UnderstandsItsOptions) {
   const Settings settings = parsed(
       "//h/v?prefix=shop&queue_type=classic&radix=4&precision=3&max_length=500&delivery_limit=7&window=64"
-      "&heartbeat=5s&patience=2s&dead_retention=30d&declare=no&cancel=no&cancel_memory=60d");
+      "&heartbeat=5s&patience=2s&consumer_timeout=1h&dead_retention=30d&declare=no&cancel=no&cancel_memory=60d");
   EXPECT_EQ(settings.prefix, "shop");
   EXPECT_EQ(settings.queue_type, QueueType::kClassic);
   EXPECT_EQ(settings.delay, (DelayShape{.radix = 4, .digits = 3}));
@@ -61,6 +61,7 @@ TEST(AmqpUrl, UnderstandsItsOptions) {
   EXPECT_EQ(settings.window, 64u);
   EXPECT_EQ(settings.heartbeat, Milliseconds(5000));
   EXPECT_EQ(settings.patience, Milliseconds(2000));
+  EXPECT_EQ(settings.consumer_timeout, Milliseconds(3'600'000));
   EXPECT_EQ(settings.dead_retention, std::chrono::hours(24 * 30));
   EXPECT_FALSE(settings.declare);
   EXPECT_FALSE(settings.notices);

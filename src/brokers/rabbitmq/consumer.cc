@@ -56,6 +56,7 @@ Consumer::State::State(const Settings& given, Dialect& meaning, Publisher& publi
       publisher(publishes),
       stamps(stamp_source),
       find_lost(std::move(finds_lost)),
+      consumer_timeout(given.consumer_timeout),
       settled(stamp_source),
       log(settings, publishes, stamp_source, timers, tasks) {}
 
@@ -294,7 +295,10 @@ void Consumer::State::take_event(Event event) {
   }
   if (const ChannelClosed* channel = std::get_if<ChannelClosed>(&event)) {
     const auto found = sources.find(channel->channel);
-    if (found != sources.end()) return lose_channel(found->second);
+    if (found != sources.end()) {
+      learn_timeout(channel->error.message);
+      return lose_channel(found->second);
+    }
     if (channel->channel == NoticeLog::kQueueChannel) return lose(channel->error);
     if (channel->channel == NoticeLog::kLogChannel) return log.log_is_closed();
     dialect.forget();
@@ -303,6 +307,7 @@ void Consumer::State::take_event(Event event) {
 
 Steady Consumer::State::run_timers() {
   expire_leases();
+  hold_long_leases();
   copies.find_stalled(steady_clock::now());
   look_at_doubtful();
   Steady next = std::min({timers.run_due(), leases.next_deadline(), copies.next()});

@@ -64,12 +64,13 @@ void Consumer::State::set_limits(Subscriber& subscriber, std::optional<int> cred
 // The server needs a limit for each consumer: every queue has its share of the credit, but never nothing.
 int Consumer::State::wanted_prefetch(const Source& source) const {
   const Subscriber& owner = *source.owner;
-  if (owner.ended || owner.credit_now() <= 0 || log.board().is_paused(source.queue)) return 0;
+  const std::int64_t credit = owner.credit_now() - owner.detached;
+  if (owner.ended || credit <= 0 || log.board().is_paused(source.queue)) return 0;
   // What came beyond the limit would wait here, where nobody may have it.
   if (owner.delivery_limit && *owner.delivery_limit <= owner.delivered) return 0;
   std::int64_t weights = 0;
   for (const auto& other : owner.sources) weights += other->weight;
-  const std::int64_t share = std::max<std::int64_t>(1, std::int64_t{owner.credit_now()} * source.weight / weights);
+  const std::int64_t share = std::max<std::int64_t>(1, credit * source.weight / weights);
   return static_cast<int>(std::min<std::int64_t>(share + source.extra + source.room, kMostPrefetch));
 }
 
@@ -105,7 +106,8 @@ void Consumer::State::lend() {
     if (subscriber->sources.size() < 2) continue;
     std::size_t unsettled = 0;
     for (const auto& source : subscriber->sources) unsettled += source->acks.out();
-    const auto free = std::int64_t{subscriber->credit_now()} + subscriber->stalled - static_cast<std::int64_t>(unsettled);
+    const auto free = std::int64_t{subscriber->credit_now()} + subscriber->stalled - subscriber->detached -
+                      static_cast<std::int64_t>(unsettled);
     if (free <= 0) {
       subscriber->starved_since = Steady::max();
       // Whoever has lent his share needs it himself.
@@ -211,7 +213,7 @@ void Consumer::State::stop(const std::shared_ptr<Source>& source) {
     if (!cancel(source, *full)) return;
   }
   while (const std::optional<std::string> tag = source->consumers.first()) {
-    source->astray = true;
+    if (!std::exchange(source->astray, true)) source->astray_since = steady_clock::now();
     if (!cancel(source, *tag)) return;
   }
   for (JobDelivery& delivery : std::exchange(source->buffer, {})) put_back(std::move(delivery));

@@ -37,6 +37,7 @@ void Consumer::State::take_delivery(Delivery delivery) {
   taken.source = source;
   taken.serial = source->serial;
   taken.tag = delivery.tag;
+  taken.arrived = steady_clock::now();
   auto received = dialect.receive(std::move(delivery), source->queue, now());
   if (ReceivedJob* job = std::get_if<ReceivedJob>(&received)) taken.job = std::move(*job);
   if (taken.job.deliveries > 0) count<&Stats::redelivered>();
@@ -129,7 +130,7 @@ void Consumer::State::judge(JobDelivery delivery) {
     return acknowledge(delivery);
   }
   // Each copy of a job is stamped later than the one it replaces: this one was settled, or is older than one that was.
-  if (settled.is_over(id, message.published)) {
+  if (settled.is_over(id, message.published) || board.is_over(id, message.published)) {
     owner.one_out_less();
     count<&Stats::repeated_acks>();
     return acknowledge(delivery);
@@ -214,6 +215,7 @@ void Consumer::State::grant(JobDelivery delivery) {
   held.token = lease.token;
   held.lease_until = steady_clock::now() + held.owner->options.lease;
   held.limit_until = steady_clock::now() + message.job.time_limit;
+  held.held_since = delivery.arrived;
   held.last_chance = core::is_last_chance(message.counts);
   settled.leased_again(message.job.id);
   held.delivery = std::move(delivery);
@@ -233,7 +235,7 @@ void Consumer::State::forget_deliveries(const Source* only) {
     });
   }
   const auto lost = leases.which([&](const HeldLease& lease) {
-    return gone(lease.delivery) && lease.state == HeldLease::State::kOut;
+    return gone(lease.delivery) && lease.state == HeldLease::State::kOut && !lease.delivery.detached;
   });
   for (const JobId& id : lost) release(id);
 }
@@ -243,14 +245,9 @@ void Consumer::State::write_interrupted(const Source* only) {
   if (!settings.notices || stopping) return;
   std::vector<Notice> notices;
   const auto add_notice = [&](Notice::Kind kind, const JobDelivery& delivery) {
-    if (only != nullptr && delivery.source.get() != only) return;
+    if (delivery.detached || (only != nullptr && delivery.source.get() != only)) return;
     if (notices.size() >= kMostInterrupted || delivery.message().published == 0) return;
-    notices.push_back({.kind = kind,
-                       .id = delivery.message().job.id,
-                       .name = {},
-                       .stamp = stamps.next(),
-                       .due = {},
-                       .published = delivery.message().published});
+    notices.push_back(notice_of(kind, delivery.message().job.id, delivery.message().published));
   };
   leases.which([&](const HeldLease& lease) {
     add_notice(Notice::Kind::kLost, lease.delivery);

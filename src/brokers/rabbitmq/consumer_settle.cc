@@ -207,6 +207,9 @@ void Consumer::State::release(const JobId& id) {
 
 void Consumer::State::leave(const JobDelivery& delivery, const Departure& departure) {
   if (!valid(delivery)) return;
+  if (delivery.detached) {
+    return log.write({notice_of(Notice::Kind::kOver, delivery.message().job.id, delivery.message().published)});
+  }
   Source& source = *delivery.source;
   if (departure.way == Departure::Way::kRequeue && departure.wait > Milliseconds(0)) {
     // The server would deliver it again at once; so it is kept for as long as nobody is to have it.
@@ -269,7 +272,7 @@ void Consumer::State::replace(JobDelivery delivery, Publication publication, boo
       return acknowledge(original);
     }
     // What cannot be written again (its headers are too long) is passed on by the server itself.
-    if (status.error().code == ErrorCode::kInvalidArgument && dialect.keeps_rejected()) {
+    if (status.error().code == ErrorCode::kInvalidArgument && dialect.keeps_rejected() && !original.detached) {
       return leave(original, {.way = Departure::Way::kReject});
     }
     if (!stopping) replace_later(both, ends);

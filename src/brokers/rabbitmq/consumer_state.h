@@ -4,6 +4,7 @@
 //   consumer_channels.cc    subscriptions, their channels, and how much the server may deliver on them
 //   consumer_deliveries.cc  from a delivery to a lease
 //   consumer_settle.cc      from a lease to an acknowledgement
+//   consumer_holding.cc     leases that outlast what the server allows a delivery
 
 #pragma once
 
@@ -63,6 +64,8 @@ struct Consumer::State {
   std::uint64_t last_serial = 0;
 
   Leases leases;
+  Milliseconds consumer_timeout;  // The server's, as far as it is known.
+  Steady next_holding = {};
   SettledJobs settled;
   UnconfirmedCopies copies;
   std::size_t replacing = 0;                            // Deliveries without a lease whose copy is being published.
@@ -132,7 +135,14 @@ struct Consumer::State {
     std::uint32_t lost = 0;
   };
   Ends ends_of(const JobDelivery& delivery) const;
-  static bool valid(const JobDelivery& delivery) { return delivery.source->has(delivery); }
+  static bool valid(const JobDelivery& delivery) { return delivery.detached || delivery.source->has(delivery); }
+
+  // consumer_holding.cc
+  void hold_long_leases();
+  void hold(const LeaseRef& lease, HeldLease& held);
+  void finish_holding(const LeaseRef& lease, std::int64_t stamp, Steady begun, const Status& status);
+  void learn_timeout(const std::string& text);
+  Notice notice_of(Notice::Kind kind, const JobId& id, std::int64_t published);
 
   // consumer_settle.cc
   void settle(Settlement settlement, std::function<void(Status)> answer);

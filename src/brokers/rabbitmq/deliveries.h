@@ -38,7 +38,9 @@ struct JobDelivery {
   std::uint64_t tag = 0;
   std::size_t consumer = 0;  // Of the channel's.
   ReceivedJob job;
-  bool waited = false;  // For a notice about how earlier deliveries ended.
+  Steady arrived = {};
+  bool waited = false;    // For a notice about how earlier deliveries ended.
+  bool detached = false;  // Acknowledged, and held by a copy that is not due yet: see consumer_holding.cc.
 
   const JobMessage& message() const { return job.message; }
   JobMessage& message() { return job.message; }
@@ -52,6 +54,7 @@ struct Source {
   ChannelNumber channel = 0;
   bool open = false;    // The channel.
   bool astray = false;  // A message may be out that was never seen, until the channel is closed.
+  Steady astray_since = {};
   ChannelConsumers consumers;
   int extra = 0;    // Lent by queues that have nothing.
   int stalled = 0;  // Deliveries whose copy the server does not take. They use up the prefetch ...
@@ -81,6 +84,7 @@ struct Subscriber {
   int out = 0;      // Leases unsettled, and deliveries on the way to become one.
   int leased = 0;   // Leases unsettled.
   int stalled = 0;  // Of these, settled by their worker, and the server does not take what is published for that.
+  int detached = 0;  // Of these, not out on a channel any more.
   std::optional<std::uint64_t> delivery_limit;  // Takes the place of the credit.
   std::uint64_t delivered = 0;                  // Leases since it began.
   bool ended = false;
@@ -113,6 +117,8 @@ struct HeldLease {
   State state = State::kOut;
   std::size_t outcome = 0;  // While it is being settled: which kind.
   std::shared_ptr<UnconfirmedCopies::Copy> copy;
+  bool holding = false;    // A copy that is to hold it is being published.
+  Steady held_since = {};  // By the newest such copy, or by the delivery.
   bool last_chance = false;
   std::vector<std::pair<JobId, std::int64_t>> effects;  // Ids and stamps: the same when it is settled again.
   std::vector<std::function<void(Status)>> waiting;     // For the end of settling.
@@ -157,6 +163,8 @@ class Leases {
     gone.owner->leased -= 1;
     gone.owner->one_out_less();
     last_chances_ -= gone.last_chance ? 1 : 0;
+    if (gone.delivery.detached) gone.owner->detached -= 1;
+    platform::require(gone.owner->detached >= 0, "a lease is detached once");
     return gone;
   }
   // Ids of those for which it holds.

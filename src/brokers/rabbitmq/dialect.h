@@ -78,6 +78,9 @@ class Dialect {
   virtual Result<Departure> depart(Connection* connection, const ReceivedJob& job, const Outcome& outcome,
                                    std::int64_t stamp, Time now) = 0;
 
+  // A copy of a job that runs, due only after `wait`. Nothing: there can be no such copy.
+  virtual std::optional<Publication> hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) = 0;
+
   static constexpr ChannelNumber kFirstDeclaring = 3;
   static constexpr ChannelNumber kLastDeclaring = 4;
 };

@@ -137,6 +137,7 @@ Status read_headers(const FieldTable& headers, JobMessage& message) {
     message.due = time_of(*due);
   }
   message.due_by_wall_clock = find_field(headers, "bide-wall") != nullptr;
+  message.running = find_field(headers, "bide-running") != nullptr;
   if (const auto expires = reader.number("bide-expires")) {
     if (!believable_ms(*expires)) return unreadable("the header bide-expires is out of range");
     job.expires = time_of(*expires);
@@ -244,6 +245,7 @@ AmqpMessage encode(JobMessage message) {
   }
   if (message.token > 0) headers.emplace_back("bide-token", static_cast<std::int64_t>(message.token));
   if (!message.note.empty()) headers.emplace_back("bide-note", message.note);
+  if (message.running) headers.emplace_back("bide-running", true);
   if (message.dead) {
     headers.emplace_back("bide-dead", to_string(*message.dead));
     headers.emplace_back("bide-dead-at", message.dead_at);

@@ -12,6 +12,7 @@
 //   bide-history      [[attempt, at ms, fault, text] ...], newest last
 //   bide-token        the greatest token that a lease of this job had
 //   bide-note         why it was returned
+//   bide-running      true: an attempt was running when this copy was published, and is over when it is due
 //   bide-dead         reason; bide-dead-at: microseconds since 1970 (dead jobs)
 //
 // What has its usual value is left out. Messages of others are understood as far as they go: a `type` that is a name is
@@ -42,6 +43,7 @@ struct JobMessage {
   std::vector<AttemptError> history = {};
   std::uint64_t token = 0;
   std::string note = {};
+  bool running = false;
   std::optional<DeadReason> dead = {};
   std::int64_t dead_at = 0;
 

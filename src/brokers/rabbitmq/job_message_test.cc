@@ -33,6 +33,7 @@ JobMessage full() {
                      {2, Time(Milliseconds(6)), Fault::kLost, ""}};
   message.token = 1'700'000'000'000'003;
   message.note = "no handler";
+  message.running = true;
   message.dead = DeadReason::kExhausted;
   message.dead_at = 1'700'000'000'000'004;
   return message;
@@ -57,6 +58,7 @@ void expect_same(const JobMessage& a, const JobMessage& b) {
   EXPECT_EQ(a.history, b.history);
   EXPECT_EQ(a.token, b.token);
   EXPECT_EQ(a.note, b.note);
+  EXPECT_EQ(a.running, b.running);
   EXPECT_EQ(a.dead, b.dead);
   EXPECT_EQ(a.dead_at, b.dead_at);
 }

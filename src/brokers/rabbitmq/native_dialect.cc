@@ -29,6 +29,8 @@ std::variant<ReceivedJob, Publication> NativeDialect::receive(Delivery delivery,
     return publication;
   }
   job.message = std::move(*decoded);
+  // Whoever ran it has not renewed this copy.
+  if (job.message.running) job.deliveries += 1;
   return job;
 }
 
@@ -40,6 +42,7 @@ Result<Departure> NativeDialect::depart(Connection*, const ReceivedJob& job, con
                                         std::int64_t stamp, Time now) {
   JobMessage copy = job.message;
   copy.published = stamp;
+  copy.running = false;
   Publication publication;
   publication.to = {.kind = Destination::Kind::kReady, .name = copy.job.queue, .key = {}, .delay = Milliseconds(0)};
   if (const RetryAt* retry = std::get_if<RetryAt>(&outcome)) {
@@ -65,6 +68,18 @@ Result<Departure> NativeDialect::depart(Connection*, const ReceivedJob& job, con
     publication.message.expiration = std::to_string(settings_.dead_retention.count());
   }
   return Departure{.replacement = std::move(publication)};
+}
+
+// Without notices nobody could be told that the copy is over.
+std::optional<Publication> NativeDialect::hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) {
+  if (!settings_.notices) return std::nullopt;
+  JobMessage copy = job.message;
+  copy.published = stamp;
+  copy.running = true;
+  Publication publication;
+  publication.to = {.kind = Destination::Kind::kReady, .name = copy.job.queue, .key = {}, .delay = wait};
+  publication.message = encode(std::move(copy));
+  return publication;
 }
 
 }  // namespace bide::brokers::rabbitmq

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -34,6 +35,8 @@ class NativeDialect : public Dialect {
   Result<Publication> enqueue(Connection* connection, Job job, std::int64_t stamp, Time now) override;
   Result<Departure> depart(Connection* connection, const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp,
                            Time now) override;
+
+  std::optional<Publication> hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) override;
 
  private:
   const Settings settings_;

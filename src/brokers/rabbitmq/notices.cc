@@ -12,11 +12,12 @@ namespace {
 using Kind = Notice::Kind;
 
 // In the order of Notice::Kind.
-constexpr std::array<std::string_view, 9> kWords = {"cancel", "put-off", "purge", "pause", "resume",
-                                                    "queue",  "lost",    "spare", "marker"};
+constexpr std::array<std::string_view, 10> kWords = {"cancel", "put-off", "purge", "pause", "resume",
+                                                     "queue",  "lost",    "spare", "over",  "marker"};
 
 bool is_interruption(Kind kind) { return kind == Kind::kLost || kind == Kind::kSpare; }
-bool is_about_a_job(Kind kind) { return kind == Kind::kCancel || kind == Kind::kPutOff || is_interruption(kind); }
+bool is_about_a_copy(Kind kind) { return is_interruption(kind) || kind == Kind::kOver; }
+bool is_about_a_job(Kind kind) { return kind == Kind::kCancel || kind == Kind::kPutOff || is_about_a_copy(kind); }
 
 std::string_view next_word(std::string_view& text) {
   const std::size_t end = std::min(text.find(' '), text.size());
@@ -40,7 +41,7 @@ std::string Notice::to_text() const {
   text += is_about_a_job(kind) ? id.to_string() : name;
   if (kind != Kind::kMarker) text += ' ' + std::to_string(stamp);
   if (kind == Kind::kPutOff) text += ' ' + std::to_string(due.time_since_epoch().count());
-  if (is_interruption(kind)) text += ' ' + std::to_string(published);
+  if (is_about_a_copy(kind)) text += ' ' + std::to_string(published);
   return text;
 }
 
@@ -62,11 +63,11 @@ std::optional<Notice> Notice::parse(std::string_view text) {
   const std::optional<std::int64_t> stamp = number(next_word(text));
   if (!stamp) return std::nullopt;
   notice.stamp = *stamp;
-  if (notice.kind == Kind::kPutOff || is_interruption(notice.kind)) {
+  if (notice.kind == Kind::kPutOff || is_about_a_copy(notice.kind)) {
     const std::optional<std::int64_t> last = number(next_word(text));
     if (!last) return std::nullopt;
     if (notice.kind == Kind::kPutOff) notice.due = Time(Milliseconds(*last));
-    if (is_interruption(notice.kind)) notice.published = *last;
+    if (is_about_a_copy(notice.kind)) notice.published = *last;
   }
   return notice;
 }
@@ -81,6 +82,9 @@ void NoticeBoard::add(const Notice& notice) {
       job.last_interruption = notice.stamp;
       if (std::exchange(job.interrupted, notice.published) != notice.published) job.lost = job.spared = 0;
       (notice.kind == Kind::kLost ? job.lost : job.spared) += 1;
+    }
+    if (notice.kind == Kind::kOver && std::find(job.over.begin(), job.over.end(), notice.published) == job.over.end()) {
+      job.over.push_back(notice.published);
     }
     if (notice.kind == Kind::kPutOff && notice.stamp >= job.put_off) {
       job.put_off = notice.stamp;
@@ -116,6 +120,13 @@ bool NoticeBoard::is_purged(const std::string& queue, std::int64_t published) co
 bool NoticeBoard::is_paused(const std::string& queue) const {
   const auto found = queues_.find(queue);
   return found != queues_.end() && found->second.paused > found->second.resumed;
+}
+
+bool NoticeBoard::is_over(const JobId& id, std::int64_t published) const {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return false;
+  const std::vector<std::int64_t>& over = found->second.over;
+  return std::find(over.begin(), over.end(), published) != over.end();
 }
 
 std::uint32_t NoticeBoard::lost(const JobId& id, std::int64_t published) const {

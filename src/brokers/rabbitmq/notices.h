@@ -16,6 +16,7 @@
 //   queue QUEUE STAMP          there is a queue of this name
 //   lost ID STAMP PUBLISHED    a running attempt of that message lost its connection, not its process: no crash
 //   spare ID STAMP PUBLISHED   the same for one that had not been started: not even an attempt
+//   over ID STAMP PUBLISHED    that copy has been replaced or settled: it is dropped, and it alone
 //   marker TEXT                for whoever wrote it
 //
 // STAMP is in microseconds since 1970.
@@ -28,6 +29,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bide/job.h"
 #include "bide/result.h"
@@ -36,13 +38,13 @@
 namespace bide::brokers::rabbitmq {
 
 struct Notice {
-  enum class Kind : std::uint8_t { kCancel, kPutOff, kPurge, kPause, kResume, kQueue, kLost, kSpare, kMarker };
+  enum class Kind : std::uint8_t { kCancel, kPutOff, kPurge, kPause, kResume, kQueue, kLost, kSpare, kOver, kMarker };
   Kind kind = Kind::kMarker;
   JobId id = {};
   std::string name = {};  // The queue, or the text of a marker.
   std::int64_t stamp = 0;
   Time due = {};               // kPutOff only.
-  std::int64_t published = 0;  // kLost, kSpare only: which copy of the job.
+  std::int64_t published = 0;  // kLost, kSpare, kOver only: which copy of the job.
 
   std::string to_text() const;
   // Nothing when it is not understood: a newer version may write other kinds.
@@ -58,6 +60,7 @@ class NoticeBoard {
   std::optional<Time> put_off_until(const JobId& id, std::int64_t generation) const;
   bool is_purged(const std::string& queue, std::int64_t published) const;
   bool is_paused(const std::string& queue) const;
+  bool is_over(const JobId& id, std::int64_t published) const;
   // Deliveries of that copy that were no crash: begun, and not begun.
   std::uint32_t lost(const JobId& id, std::int64_t published) const;
   std::uint32_t spared(const JobId& id, std::int64_t published) const;
@@ -78,6 +81,7 @@ class NoticeBoard {
     std::int64_t interrupted = 0;  // The copy that these two are about.
     std::int64_t last_interruption = 0;
     std::int64_t newest = 0;
+    std::vector<std::int64_t> over = {};  // Copies.
   };
   struct AboutQueue {
     std::int64_t purged = 0;

@@ -40,15 +40,16 @@ TEST(Notice, IsALineOfText) {
 
 TEST(Notice, ReadsBackWhatWasWritten) {
   for (const Kind kind : {Kind::kCancel, Kind::kPutOff, Kind::kPurge, Kind::kPause, Kind::kResume, Kind::kQueue,
-                          Kind::kLost, Kind::kSpare}) {
+                          Kind::kLost, Kind::kSpare, Kind::kOver}) {
     Notice notice;
     notice.kind = kind;
-    const bool job = kind == Kind::kCancel || kind == Kind::kPutOff || kind == Kind::kLost || kind == Kind::kSpare;
+    const bool copy = kind == Kind::kLost || kind == Kind::kSpare || kind == Kind::kOver;
+    const bool job = kind == Kind::kCancel || kind == Kind::kPutOff || copy;
     if (job) notice.id = kId;
     if (!job) notice.name = "a.b:c";
     notice.stamp = 1'700'000'000'000'000;
     if (kind == Kind::kPutOff) notice.due = Time(Milliseconds(1'800'000'000'000));
-    if (kind == Kind::kLost || kind == Kind::kSpare) notice.published = 42;
+    if (copy) notice.published = 42;
     const auto read = Notice::parse(notice.to_text());
     ASSERT_TRUE(read) << notice.to_text();
     EXPECT_EQ(read->to_text(), notice.to_text());
@@ -146,6 +147,20 @@ TEST(NoticeBoard, ForgetsWhatTheStreamHasForgotten) {
   board.forget_before(15);
   EXPECT_FALSE(board.is_cancelled(kId, 1));
   EXPECT_TRUE(board.is_cancelled(kOther, 1));
+}
+
+TEST(NoticeBoard, OneCopyOfAJobIsOverAndNoOther) {
+  NoticeBoard board;
+  for (const std::int64_t published : {7, 9}) {
+    Notice over = about_job(Kind::kOver, 10);
+    over.published = published;
+    board.add(over);
+  }
+  EXPECT_TRUE(board.is_over(kId, 7));
+  EXPECT_TRUE(board.is_over(kId, 9));
+  EXPECT_FALSE(board.is_over(kId, 8));
+  EXPECT_FALSE(board.is_over(kOther, 7));
+  EXPECT_FALSE(board.is_cancelled(kId, 7));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -35,6 +36,8 @@ class ForeignDialect : public Dialect {
   Result<Publication> enqueue(Connection* connection, Job job, std::int64_t stamp, Time now) override;
   Result<Departure> depart(Connection* connection, const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp,
                            Time now) override;
+
+  std::optional<Publication> hold(const ReceivedJob&, Milliseconds, std::int64_t) override { return std::nullopt; }
 
   // Declares what the message needs, and says how it is published. Of the consumer's thread, too.
   Result<Publication> prepare(Connection* connection, Send send);
