@@ -1,7 +1,9 @@
 // What is published, and what the server is told or not told meanwhile.
 
 #include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -15,6 +17,7 @@
 namespace bide::rabbitmq_test {
 namespace {
 
+using brokers::rabbitmq::Confirm;
 using brokers::rabbitmq::Connection;
 using brokers::rabbitmq::ConsumerCancelled;
 using brokers::rabbitmq::Event;
@@ -131,6 +134,68 @@ TEST_F(RabbitmqPublishing, AQueueThatIsThereWithAnotherLimitIsUsedAsItIs) {
   const Status refused = enqueue(opened, job("drops"));
   ASSERT_FALSE(refused) << "it would drop its oldest jobs when it gets full";
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(RabbitmqPublishing, OfTwoJobsWithOneIdTheOneThatIsReturnedFails) {
+  const brokers::OpenedBroker first = open(url());
+  ASSERT_TRUE(enqueue(first, job("there")));
+  const brokers::OpenedBroker opened = open(url() + "&declare=no");
+  Job good = job("there");
+  good.id = *JobId::parse("01890a5d-ac96-774b-bcce-b302099a8057");
+  Job lost = job("missing");
+  lost.id = good.id;
+  const auto results =
+      wait<std::vector<Result<Enqueued>>>([&](auto done) { opened.broker->enqueue({good, lost}, std::move(done)); });
+  ASSERT_TRUE(results);
+  EXPECT_TRUE(results->at(0)) << results->at(0).error().message;
+  EXPECT_FALSE(results->at(1)) << "no queue has it";
+  EXPECT_EQ(messages_in(queue_name("there")), 2u) << "and it was not sent twice";
+}
+
+TEST_F(RabbitmqPublishing, ARefusalAndSlowConfirmsMakeNoDuplicates) {
+  const auto settings = brokers::rabbitmq::parse_amqp_url(url().substr(5), false);
+  auto connection = Connection::open(*settings, "test");
+  ASSERT_TRUE(connection && (*connection)->open_channel(1));
+  // A limit of its own: the server refuses.
+  ASSERT_TRUE((*connection)->declare_queue(1, {queue_name("refuses"),
+                                               {{"x-queue-type", "quorum"},
+                                                {"x-max-length", 1},
+                                                {"x-overflow", "reject-publish"},
+                                                {"x-dead-letter-exchange", prefix_ + ".lost"},
+                                                {"x-delivery-limit", 100},
+                                                {"x-dead-letter-strategy", "at-least-once"}}}));
+  TcpProxy proxy(server().port());
+  const brokers::OpenedBroker opened = open(url(proxy.port()) + "&max_length=0&patience=1m&heartbeat=1m");
+  // So that nothing has to be declared later.
+  for (const char* queue : {"other", "refuses"}) ASSERT_TRUE(enqueue(opened, job(queue)));
+  // It counts with a lag.
+  ASSERT_TRUE((*connection)->confirm_select(1));
+  ASSERT_TRUE(eventually([&] {
+    if (!(*connection)->publish(1, "", queue_name("refuses"), {}, false)) return false;
+    const Result<std::optional<Event>> event = (*connection)->next_event();
+    const auto* confirm = event && event->has_value() ? std::get_if<Confirm>(&**event) : nullptr;
+    return confirm != nullptr && !confirm->accepted;
+  })) << "it does not get full";
+  proxy.delay(std::chrono::milliseconds(1500));
+  std::atomic<int> answered = 0;
+  std::atomic<int> refused = 0;
+  const auto send = [&](const std::string& queue) {
+    opened.broker->enqueue({job(queue)}, [&](const Result<std::vector<Result<Enqueued>>>& results) {
+      if (!results || !results->front()) ++refused;
+      ++answered;
+    });
+  };
+  send("refuses");
+  constexpr int kJobs = 40;
+  // Their confirms are on their way when the refusal comes.
+  for (int i = 0; i < kJobs; ++i) {
+    send("other");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  proxy.delay(std::chrono::milliseconds(0));
+  ASSERT_TRUE(eventually([&] { return answered == kJobs + 1; }));
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(messages_in(queue_name("other")), kJobs + 1u);
 }
 
 }  // namespace

@@ -17,6 +17,16 @@ Status check_job(const Job& job, Time now) {
   return {};
 }
 
+bool is_same_publication(const AmqpMessage& sent, const AmqpMessage& returned) {
+  if (sent.message_id != returned.message_id) return false;
+  for (const char* stamp : {"bide-generation", "bide-published"}) {
+    const Field* const ours = find_field(sent.headers, stamp);
+    const Field* const theirs = find_field(returned.headers, stamp);
+    if ((ours == nullptr) != (theirs == nullptr) || (ours != nullptr && !(*ours == *theirs))) return false;
+  }
+  return sent.body == returned.body;
+}
+
 Publication first_publication(Job job, std::int64_t stamp, Time now) {
   JobMessage message;
   message.generation = message.published = stamp;

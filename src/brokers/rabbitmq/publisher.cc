@@ -6,6 +6,7 @@
 
 #include "brokers/rabbitmq/publisher_state.h"
 #include "brokers/rabbitmq/version_facts.h"
+#include "platform/fatal.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -17,8 +18,9 @@ constexpr std::size_t kMostWaiting = 65'536;
 constexpr std::size_t kMostBytes = 256 * 1024 * 1024;
 constexpr int kMostClosures = 4;
 constexpr ChannelNumber kMostChannels = 1000;  // The server allows twice as many, unless it is told otherwise.
-// So long a channel that is to be renewed may take to confirm what is under way.
-constexpr Milliseconds kDrain{1000};
+// So long a channel that is not used any more may owe answers, at least; then they are taken to be lost.
+constexpr Milliseconds kLongestAnswer{30'000};
+constexpr std::size_t kMostOld = 4;
 
 }  // namespace
 
@@ -130,6 +132,7 @@ bool Publisher::State::step() {
   bool more = false;
   for (Lane* lane : {&jobs, &notices}) {
     if (connection != nullptr && lane->renew) renew_channel(*lane);
+    if (connection != nullptr) close_old(*lane);
     give_up_late(*lane, steady_clock::now());
     // Asked after the confirms have been taken: when they were the last ones, nothing else would wake us.
     more = more || (connection != nullptr && may_send(*lane));
@@ -162,18 +165,18 @@ std::optional<Milliseconds> Publisher::State::longest_wait() const {
   if (stop_at) longest = std::min(longest, until(*stop_at));
   for (const Lane* lane : {&jobs, &notices}) {
     if (!lane->later.empty()) longest = std::min(longest, until(lane->later.front().first));
-    if (lane->renew) longest = std::min(longest, Milliseconds(20));
-    if (!lane->waiting.empty()) longest = std::min(longest, Milliseconds(100));
-    if (lane->open > 0) {
-      longest = std::min(longest, std::max(Milliseconds(50), until(lane->in_flight.begin()->second.deadline)));
+    if (!lane->waiting.empty() || !lane->old.empty()) longest = std::min(longest, Milliseconds(100));
+    const SentOn& current = lane->current;
+    if (current.open > 0) {
+      longest = std::min(longest, std::max(Milliseconds(50), until(current.in_flight.begin()->second.deadline)));
     }
   }
   return longest;
 }
 
 Lane* Publisher::State::lane_of(ChannelNumber channel) {
-  if (channel == jobs.channel) return &jobs;
-  return channel == notices.channel ? &notices : nullptr;
+  if (jobs.sent_on(channel) != nullptr) return &jobs;
+  return notices.sent_on(channel) != nullptr ? &notices : nullptr;
 }
 
 void Publisher::State::take_inbox() {
@@ -209,9 +212,9 @@ Status Publisher::State::open_lane(Lane& lane) {
   do {
     last_channel = last_channel >= kMostChannels ? kCounting + 1 : static_cast<ChannelNumber>(last_channel + 1);
   } while (lane_of(last_channel) != nullptr);
-  lane.channel = last_channel;
-  if (Status status = connection->open_channel(lane.channel); !status) return status;
-  return connection->confirm_select(lane.channel);
+  lane.current.channel = last_channel;
+  if (Status status = connection->open_channel(last_channel); !status) return status;
+  return connection->confirm_select(last_channel);
 }
 
 Status Publisher::State::set_up() {
@@ -239,7 +242,7 @@ void Publisher::State::lose(const Error& error) {
   set_trouble(error.message, false);
   for (Lane* lane : {&jobs, &notices}) {
     lane->renew = false;
-    resend(*lane, take_back(*lane));
+    resend(*lane, take_back_all(*lane));
   }
 }
 
@@ -256,21 +259,34 @@ void Publisher::State::resend(Lane& lane, std::vector<Letter> letters) {
 }
 
 // What was in flight and somebody waits for, in the order in which it was sent.
-std::vector<Letter> Publisher::State::take_back(Lane& lane) {
+std::vector<Letter> Publisher::State::take_back(SentOn& sent) {
   std::vector<Letter> back;
-  for (auto& [tag, letter] : lane.in_flight) {
+  for (auto& [tag, letter] : sent.in_flight) {
     if (!letter.completed) back.push_back(std::move(letter));
   }
-  lane.in_flight.clear();
-  lane.open = 0;
-  lane.last_tag = 0;
+  platform::require(back.size() == sent.open, "letters that somebody waits for are counted");
+  sent.in_flight.clear();
+  sent.open = 0;
   return back;
+}
+
+std::vector<Letter> Publisher::State::take_back_all(Lane& lane) {
+  std::vector<Letter> all;
+  for (SentOn& sent : lane.old) {
+    for (Letter& letter : take_back(sent)) all.push_back(std::move(letter));
+  }
+  lane.old.clear();
+  for (Letter& letter : take_back(lane.current)) all.push_back(std::move(letter));
+  return all;
 }
 
 // The server has closed the channel, because of one of the messages in flight; nobody knows which. They are sent again
 // one by one, so that only the culprit is refused.
-void Publisher::State::reopen_channel(Lane& lane, const Error& error) {
-  std::vector<Letter> again = take_back(lane);
+void Publisher::State::take_closure(Lane& lane, ChannelNumber channel, const Error& error) {
+  SentOn& sent = *lane.sent_on(channel);
+  const bool in_use = &sent == &lane.current;
+  std::vector<Letter> again = take_back(sent);
+  if (!in_use) std::erase_if(lane.old, [&](const SentOn& each) { return each.channel == channel; });
   for (auto letter = again.rbegin(); letter != again.rend(); ++letter) {
     letter->closures += 1;
     letter->uncertain = letter->uncertain || again.size() > 1;
@@ -281,22 +297,38 @@ void Publisher::State::reopen_channel(Lane& lane, const Error& error) {
     }
   }
   declared.forget();
-  Status status = open_lane(lane);
+  Status status = in_use ? open_lane(lane) : Status();
   if (status) status = declared.foundation(*connection);
   if (!status) lose(status.error());
 }
 
 // A channel that has met a queue between two leaders remembers the dead one and refuses everything for that queue from
-// then on (RabbitMQ 3.10, as long as the node is away); a new one finds the new leader.
+// then on (RabbitMQ 3.10, as long as the node is away); a new one finds the new leader. What was sent on the one before
+// is still answered there: sent again, it would be there twice.
 void Publisher::State::renew_channel(Lane& lane) {
-  const steady_clock::time_point now = steady_clock::now();
-  if (lane.open > 0 && now - lane.renew_since < kDrain) return;
   lane.renew = false;
-  lane.renewed = now;
-  resend(lane, take_back(lane));
-  Status status = connection->close_channel(lane.channel);
-  if (status) status = open_lane(lane);
-  if (!status) lose(status.error());
+  lane.renewed = steady_clock::now();
+  lane.old.push_back(std::exchange(lane.current, {}));
+  lane.old.back().left = lane.renewed;
+  if (Status status = open_lane(lane); !status) lose(status.error());
+}
+
+// Channels that owe nothing more, or have owed it for too long.
+void Publisher::State::close_old(Lane& lane) {
+  const steady_clock::time_point now = steady_clock::now();
+  for (std::size_t i = 0; i < lane.old.size();) {
+    SentOn& sent = lane.old[i];
+    const bool too_long = now - sent.left > std::max(settings.patience, kLongestAnswer) || lane.old.size() > kMostOld;
+    if (sent.open > 0 && !too_long) {
+      ++i;
+      continue;
+    }
+    const ChannelNumber channel = sent.channel;
+    std::vector<Letter> unanswered = take_back(sent);
+    lane.old.erase(lane.old.begin() + static_cast<std::ptrdiff_t>(i));
+    resend(lane, std::move(unanswered));
+    if (Status status = connection->close_channel(channel); !status) return lose(status.error());
+  }
 }
 
 }  // namespace bide::brokers::rabbitmq

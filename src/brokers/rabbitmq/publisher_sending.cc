@@ -5,9 +5,11 @@
 
 #include "brokers/rabbitmq/job_message.h"
 #include "brokers/rabbitmq/notices.h"
+#include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher_state.h"
 #include "core/quote.h"
 #include "platform/clock.h"
+#include "platform/fatal.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -34,9 +36,10 @@ bool is_final(ErrorCode code) {
 }  // namespace
 
 bool Publisher::State::may_send(const Lane& lane) const {
-  if (lane.renew || lane.waiting.empty() || lane.open >= settings.window) return false;
-  if (lane.waiting.front().closures > 0 && lane.open > 0) return false;  // A suspect goes alone.
-  if (lane.open == 1 && lane.in_flight.rbegin()->second.closures > 0) return false;
+  const SentOn& current = lane.current;
+  if (lane.renew || lane.waiting.empty() || current.open >= settings.window) return false;
+  if (lane.waiting.front().closures > 0 && current.open > 0) return false;  // A suspect goes alone.
+  if (current.open == 1 && current.in_flight.rbegin()->second.closures > 0) return false;
   std::lock_guard lock(mutex);
   return !blocked;
 }
@@ -130,7 +133,8 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
   FieldTable& headers = entry.publication.message.headers;
   const bool with_path = !route.cc.empty();
   if (with_path) headers.emplace_back("CC", std::move(route.cc));
-  const Status status = connection->publish(lane.channel, route.exchange, route.key, entry.publication.message, true);
+  const Status status =
+      connection->publish(lane.current.channel, route.exchange, route.key, entry.publication.message, true);
   if (with_path) headers.pop_back();
   if (!status && connection->alive()) {
     complete(entry, status);
@@ -139,8 +143,11 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
   if (entry.publication.to.kind == Destination::Kind::kReady) backlogs.sent(entry.publication.to.name);
   entry.sent = true;
   entry.returned = false;
-  lane.in_flight.emplace_hint(lane.in_flight.end(), ++lane.last_tag, std::move(entry));
-  lane.open += 1;
+  entry.exchange = std::move(route.exchange);
+  entry.key = std::move(route.key);
+  SentOn& current = lane.current;
+  current.in_flight.emplace_hint(current.in_flight.end(), ++lane.last_tag, std::move(entry));
+  current.open += 1;
   if (!status) lose(status.error());
   return status.has_value();
 }
@@ -194,7 +201,7 @@ void Publisher::State::take_events() {
         continue;
       }
       if (Lane* const lane = lane_of(closed->channel)) {
-        reopen_channel(*lane, closed->error);
+        take_closure(*lane, closed->channel, closed->error);
       } else {
         declared.forget();
       }
@@ -203,12 +210,14 @@ void Publisher::State::take_events() {
 }
 
 void Publisher::State::take_confirm(Lane& lane, const Confirm& confirm) {
-  auto entry = confirm.multiple ? lane.in_flight.begin() : lane.in_flight.find(confirm.tag);
-  while (entry != lane.in_flight.end() && entry->first <= confirm.tag) {
+  SentOn& sent = *lane.sent_on(confirm.channel);
+  auto entry = confirm.multiple ? sent.in_flight.begin() : sent.in_flight.find(confirm.tag);
+  while (entry != sent.in_flight.end() && entry->first <= confirm.tag) {
     Letter letter = std::move(entry->second);
-    entry = lane.in_flight.erase(entry);
+    entry = sent.in_flight.erase(entry);
     if (letter.completed) continue;  // Given up before.
-    lane.open -= 1;
+    platform::require(sent.open > 0, "letters that somebody waits for are counted");
+    sent.open -= 1;
     settle(lane, letter, confirm.accepted);
   }
 }
@@ -239,10 +248,7 @@ void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
     if (!known_full) full_until[name] = now + kFullFor;
     return complete(entry, *entry.refusal);
   }
-  if (!lane.renew && now - lane.renewed > kRenewalPause) {
-    lane.renew = true;
-    lane.renew_since = now;
-  }
+  if (now - lane.renewed > kRenewalPause) lane.renew = true;
   send_later(lane, std::move(entry));
 }
 
@@ -258,9 +264,9 @@ void Publisher::State::take_up_later(Lane& lane) {
 }
 
 void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
-  for (auto& [tag, entry] : lane.in_flight) {
-    if (entry.completed || entry.returned) continue;
-    if (entry.publication.message.message_id != returned.message.message_id) continue;
+  for (auto& [tag, entry] : lane.sent_on(returned.channel)->in_flight) {
+    if (entry.completed || entry.returned || entry.exchange != returned.exchange || entry.key != returned.key) continue;
+    if (!is_same_publication(entry.publication.message, returned.message)) continue;
     entry.returned = true;
     entry.return_text = std::to_string(returned.code) + " " + returned.text + " (exchange '" + returned.exchange +
                         "', key '" + returned.key + "')";
@@ -285,7 +291,7 @@ void Publisher::State::complete(Letter& entry, Status status) {
 }
 
 void Publisher::State::give_up_late(Lane& lane, steady_clock::time_point now) {
-  if (lane.waiting.empty() && lane.open == 0) return;
+  if (lane.waiting.empty() && lane.current.open == 0 && lane.old.empty()) return;
   bool is_blocked = false;
   bool closing = false;
   std::string reason;
@@ -315,20 +321,25 @@ void Publisher::State::give_up_late(Lane& lane, steady_clock::time_point now) {
       complete(entry, Error{certainly_not_written ? ErrorCode::kOverloaded : ErrorCode::kUnavailable, reason});
     }
   }
-  for (auto& [tag, entry] : lane.in_flight) {
-    if (lane.open == 0) break;
+  for (SentOn& sent : lane.old) give_up_late(sent, now, reason);
+  give_up_late(lane.current, now, reason);
+  // A queue that never confirms must not use up the room of the others: another channel forgets about those.
+  if (lane.current.in_flight.size() - lane.current.open >= settings.window) lane.renew = true;
+}
+
+void Publisher::State::give_up_late(SentOn& sent, steady_clock::time_point now, const std::string& reason) {
+  for (auto& [tag, entry] : sent.in_flight) {
+    if (sent.open == 0) break;
     if (entry.completed || entry.deadline == steady_clock::time_point::max()) continue;
     if (entry.deadline > now) break;
     // It stays, so that a late confirm is known to be its.
     complete(entry, Error{ErrorCode::kUnavailable, reason});
-    lane.open -= 1;
+    sent.open -= 1;
   }
-  // A queue that never confirms must not use up the room of the others: another channel forgets about those.
-  if (lane.in_flight.size() - lane.open >= settings.window && !std::exchange(lane.renew, true)) lane.renew_since = now;
 }
 
 void Publisher::State::give_up_all(Lane& lane) {
-  for (Letter& entry : take_back(lane)) lane.waiting.push_back(std::move(entry));
+  for (Letter& entry : take_back_all(lane)) lane.waiting.push_back(std::move(entry));
   for (auto& [when, entry] : std::exchange(lane.later, {})) lane.waiting.push_back(std::move(entry));
   for (Letter& entry : lane.waiting) complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
   lane.waiting.clear();

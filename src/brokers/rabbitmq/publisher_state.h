@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -42,24 +43,42 @@ struct Letter {
   bool awaits_count = false;  // Its queue may be full: sent when that is known.
   bool completed = false;     // The caller has been told.
   std::string return_text = {};
+  std::string exchange = {};  // Of the newest try.
+  std::string key = {};
+};
+
+// What was sent on one channel and is not answered.
+struct SentOn {
+  ChannelNumber channel = 0;  // Another one each time it is opened: late confirms of the one before are not its own.
+  // By their tags. One that is never confirmed must not hold up the others, so they leave in any order.
+  std::map<std::uint64_t, Letter> in_flight = {};
+  std::size_t open = 0;  // In flight, and somebody waits for it.
+  std::chrono::steady_clock::time_point left = {};  // Since then nothing more is sent on it.
 };
 
 // What goes out on one channel, and waits for nothing but that channel's confirms.
 struct Lane {
-  ChannelNumber channel = 0;   // Another one each time it is opened: late confirms of the one before are not its own.
+  SentOn current;
+  // Channels that are not used any more and still owe answers, oldest first.
+  std::deque<SentOn> old;
   std::deque<Letter> waiting;  // Not sent, or to be sent again.
   // Refused for now, to be sent again then; the others do not wait for them.
   std::deque<std::pair<std::chrono::steady_clock::time_point, Letter>> later;
-  // Sent, by their tags. One that is never confirmed must not hold up the others, so they leave in any order.
-  std::map<std::uint64_t, Letter> in_flight;
   std::uint64_t last_tag = 0;
-  std::size_t open = 0;  // In flight, and somebody waits for it.
-  bool renew = false;    // The channel, as soon as nothing is open.
-  std::chrono::steady_clock::time_point renew_since = {};
+  bool renew = false;  // The channel.
   std::chrono::steady_clock::time_point renewed = {};
   std::chrono::steady_clock::time_point next_look = {};  // For those that have waited too long.
 
-  bool empty() const { return waiting.empty() && later.empty() && open == 0; }
+  bool empty() const {
+    return waiting.empty() && later.empty() && current.open == 0 &&
+           std::all_of(old.begin(), old.end(), [](const SentOn& each) { return each.open == 0; });
+  }
+  // Null: not one of its channels.
+  SentOn* sent_on(ChannelNumber channel) {
+    if (current.channel == channel) return &current;
+    const auto found = std::find_if(old.begin(), old.end(), [&](const SentOn& each) { return each.channel == channel; });
+    return found == old.end() ? nullptr : &*found;
+  }
 };
 
 struct Publisher::State {
@@ -118,10 +137,12 @@ struct Publisher::State {
   Status set_up();
   void lose(const Error& error);
   Status open_lane(Lane& lane);
-  void reopen_channel(Lane& lane, const Error& error);
-  std::vector<Letter> take_back(Lane& lane);
+  void take_closure(Lane& lane, ChannelNumber channel, const Error& error);
+  std::vector<Letter> take_back(SentOn& sent);
+  std::vector<Letter> take_back_all(Lane& lane);
   void resend(Lane& lane, std::vector<Letter> letters);
   void renew_channel(Lane& lane);
+  void close_old(Lane& lane);
   bool may_send(const Lane& lane) const;
   void send_what_can_be_sent(Lane& lane);
   Status prepare(Letter& entry, Route& route);
@@ -136,6 +157,7 @@ struct Publisher::State {
   void settle(Lane& lane, Letter& entry, bool accepted);
   void complete(Letter& entry, Status status);
   void give_up_late(Lane& lane, std::chrono::steady_clock::time_point now);
+  void give_up_late(SentOn& sent, std::chrono::steady_clock::time_point now, const std::string& reason);
   void give_up_all(Lane& lane);
   void set_trouble(std::string text, bool is_blocked);
   void announce(const std::string& queue);
