@@ -166,6 +166,7 @@ TEST_F(StoreDamage, ASnapshotIsProtectedLikeTheJournal) {
   for (int left = 200; left > 0; --left) {
     ASSERT_TRUE(ledger_->begin());
     ASSERT_TRUE(ledger_->commit());
+    ledger_->take_spent()();
     ASSERT_TRUE(ledger_->tidy());
   }
   ledger_.reset();
