@@ -1,6 +1,7 @@
 // The server delivers again what was out on a channel or connection that ended. Only the death of a process counts
 // against a job.
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -97,6 +98,23 @@ class RabbitmqRedelivery : public RabbitmqTest<1> {
  private:
   int clocks_ = 0;
 };
+
+TEST_F(RabbitmqRedelivery, AQueueThatIsDeletedCostsNoJobOfAnotherItsLease) {
+  Taker kept(url(), 1, "kept");
+  ASSERT_TRUE(enqueue(kept.broker(), "kept"));
+  ASSERT_TRUE(eventually([&] { return kept.leases().size() == 1; }));
+  std::atomic<int> taken = 0;
+  const auto other = kept.broker().subscribe({.queues = {{"gone", 1}}, .credit = 10, .lease = 5min},
+                                             [&](const std::vector<Lease>& leases) { taken += static_cast<int>(leases.size()); });
+  ASSERT_TRUE(other);
+  ASSERT_TRUE(enqueue(kept.broker(), "gone"));
+  ASSERT_TRUE(eventually([&] { return taken == 1; }));
+  server().delete_queue(queue_name("gone"));
+  ASSERT_TRUE(enqueue(kept.broker(), "gone"));
+  ASSERT_TRUE(eventually([&] { return taken == 2; })) << "the queue was not made again";
+  EXPECT_TRUE(kept.settle(kept.leases()[0], Done{}));
+  EXPECT_EQ(kept.leases().size(), 1u) << "it was delivered again";
+}
 
 TEST_F(RabbitmqRedelivery, AChannelThatTheServerClosesCostsNoJobACrash) {
   set_consumer_timeout(1s);

@@ -35,9 +35,10 @@ class Backlogs {
   // One more is on its way there.
   void sent(const std::string& queue);
 
-  // A queue that should be counted. It is not named again before counted() was called for it.
+  // A queue that should be counted. It is not named again before it is known what became of the question.
   std::optional<std::string> next_question();
   void counted(const std::string& queue, std::uint64_t messages, Moment now);
+  void not_counted(const std::string& queue) { backlogs_[queue].asked = false; }  // There will be no answer.
 
  private:
   struct Backlog {

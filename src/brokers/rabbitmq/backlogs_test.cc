@@ -51,6 +51,17 @@ TEST(Backlogs, WhatIsSentFillsTheQueueAndConsumersEmptyIt) {
   EXPECT_EQ(backlogs.next_question(), std::nullopt) << "nothing was sent since";
 }
 
+TEST(Backlogs, AQueueWhoseCountWasLostIsCountedAgain) {
+  Backlogs backlogs(10);
+  EXPECT_EQ(backlogs.room("a", kStart), Room::kUnknown);
+  EXPECT_EQ(backlogs.next_question(), "a");
+  EXPECT_EQ(backlogs.room("a", kStart), Room::kUnknown);
+  EXPECT_EQ(backlogs.next_question(), std::nullopt) << "it is being asked for";
+  backlogs.not_counted("a");
+  EXPECT_EQ(backlogs.room("a", kStart), Room::kUnknown);
+  EXPECT_EQ(backlogs.next_question(), "a");
+}
+
 TEST(Backlogs, AQueueFarFromItsLimitIsCountedRarely) {
   Backlogs backlogs(10'000'000);
   backlogs.counted("a", 0, kStart);

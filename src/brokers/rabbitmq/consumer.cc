@@ -18,8 +18,6 @@ using std::chrono::steady_clock;
 // So that tasks and timers get their turn while the server sends without a pause.
 constexpr int kEventsARound = 2000;
 
-Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
-
 Status check(const SubscribeOptions& options, const Dialect& dialect) {
   const auto wrong = [](std::string text) { return Error{ErrorCode::kInvalidArgument, std::move(text)}; };
   if (options.queues.empty()) return wrong("queues: at least one is needed");
@@ -301,6 +299,7 @@ void Consumer::State::take_event(Event event) {
     }
     if (channel->channel == NoticeLog::kQueueChannel) return lose(channel->error);
     if (channel->channel == NoticeLog::kLogChannel) return log.log_is_closed();
+    dialect.channel_closed(channel->channel);
     dialect.forget();
   }
 }
@@ -335,6 +334,7 @@ void Consumer::State::shut_down() {
     release(id);
     put_back(std::move(delivery));
   }
+  spare_unjudged();
   const Steady deadline = steady_clock::now() + settings.patience;
   while (steady_clock::now() < deadline) {
     for (const TaskQueue::Task& task : tasks->take()) task();
@@ -346,13 +346,15 @@ void Consumer::State::shut_down() {
   }
   await_acks();
   connection.reset();
+  for (const auto& [channel, source] : std::exchange(sources, {})) source->clear();  // Nothing can be written any more.
+  for (const TaskQueue::Task& task : tasks->close()) task();
+  answer_settled();
   // Whoever still waits is told.
   for (const JobId& id : leases.which([](const HeldLease&) { return true; })) {
     for (const auto& answer : std::exchange(leases.find(id)->waiting, {})) {
       answer(Error{ErrorCode::kUnconfirmed, "the broker was closed before the server had confirmed"});
     }
   }
-  for (const TaskQueue::Task& task : tasks->close()) task();
   log.refuse_questions(closed());
 }
 

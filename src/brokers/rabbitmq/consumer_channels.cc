@@ -25,6 +25,11 @@ constexpr Milliseconds kIdle{20};
 }  // namespace
 
 void Consumer::State::add(std::shared_ptr<Subscriber> subscriber) {
+  if (stopping) {
+    subscriber->ended = true;
+    if (subscriber->started) std::exchange(subscriber->started, nullptr)(closed());
+    return;
+  }
   wanted = true;
   for (const QueueShare& share : subscriber->options.queues) {
     auto source = std::make_shared<Source>();
@@ -164,6 +169,9 @@ void Consumer::State::start(const std::shared_ptr<Source>& source) {
 
 // Numbers are used again as late as possible: events of a channel that was closed may still arrive.
 Status Consumer::State::open_channel(const std::shared_ptr<Source>& source) {
+  if (sources.size() > kLastSource - kFirstSource) {
+    return Error{ErrorCode::kOverloaded, "there are too many subscriptions: each queue of each has a channel of its own"};
+  }
   do {
     last_channel = last_channel >= kLastSource ? kFirstSource : static_cast<ChannelNumber>(last_channel + 1);
   } while (sources.contains(last_channel));
@@ -243,6 +251,8 @@ Steady Consumer::State::close_channels() {
   Steady next = Steady::max();
   for (auto entry = sources.begin(); entry != sources.end();) {
     const auto [channel, source] = *entry++;
+    // A delivery may have been on its way when the last consumer was cancelled.
+    if (connection->has_buffered_input()) return steady_clock::now();
     if (!source->acks.empty() || (!source->owner->ended && (!source->astray || source->consumers.any()))) continue;
     if (const Steady then = source->last_ack + kAcksArrive; then > steady_clock::now()) {
       next = std::min(next, then);

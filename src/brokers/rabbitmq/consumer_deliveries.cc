@@ -245,7 +245,8 @@ void Consumer::State::write_interrupted(const Source* only) {
   if (!settings.notices || stopping) return;
   std::vector<Notice> notices;
   const auto add_notice = [&](Notice::Kind kind, const JobDelivery& delivery) {
-    if (delivery.detached || (only != nullptr && delivery.source.get() != only)) return;
+    // One that the server has taken back before was told of then.
+    if (delivery.detached || !valid(delivery) || (only != nullptr && delivery.source.get() != only)) return;
     if (notices.size() >= kMostInterrupted || delivery.message().published == 0) return;
     notices.push_back(notice_of(kind, delivery.message().job.id, delivery.message().published));
   };
@@ -260,6 +261,20 @@ void Consumer::State::write_interrupted(const Source* only) {
     for (const JobDelivery& delivery : *deliveries) add_notice(Notice::Kind::kSpare, delivery);
   }
   for (const auto& [when, delivery] : doubtful) add_notice(Notice::Kind::kSpare, delivery);
+  log.write(std::move(notices));
+}
+
+// What nobody knows yet how to count is given back by the end of the connection, and does not count.
+void Consumer::State::spare_unjudged() {
+  std::vector<JobDelivery> unjudged = std::exchange(to_check, {});
+  for (JobDelivery& delivery : std::exchange(checking, {})) unjudged.push_back(std::move(delivery));
+  for (auto& [when, delivery] : std::exchange(doubtful, {})) unjudged.push_back(std::move(delivery));
+  if (!settings.notices) return;
+  std::vector<Notice> notices;
+  for (const JobDelivery& delivery : unjudged) {
+    if (!valid(delivery) || delivery.message().published == 0) continue;
+    notices.push_back(notice_of(Notice::Kind::kSpare, delivery.message().job.id, delivery.message().published));
+  }
   log.write(std::move(notices));
 }
 

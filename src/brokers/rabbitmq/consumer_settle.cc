@@ -139,7 +139,9 @@ void Consumer::State::finish(const LeaseRef& lease, bool ends, const Departure& 
     for (const auto& one : all) one(status);
     return;
   }
-  if (!status) {
+  // Of another system: delivered again it is not recognised, so it runs again.
+  const bool is_back = !valid(held->delivery) && held->delivery.message().published == 0;
+  if (!status || is_back) {
     release(lease.id);
     for (const auto& one : all) one(lease_lost(lease.id));
     return;

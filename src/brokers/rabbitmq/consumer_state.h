@@ -35,6 +35,8 @@ namespace bide::brokers::rabbitmq {
 inline constexpr ChannelNumber kFirstSource = Dialect::kLastDeclaring + 1;
 inline constexpr ChannelNumber kLastSource = 1000;  // The server allows twice as many, unless it is told otherwise.
 
+inline Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
+
 struct Consumer::State {
   State(const Settings& given, Dialect& meaning, Publisher& publishes, Stamps& stamp_source,
         std::function<void(const std::string&)> finds_lost);
@@ -128,6 +130,7 @@ struct Consumer::State {
   void grant(JobDelivery delivery);
   void look_at_doubtful();
   void forget_deliveries(const Source* only);
+  void spare_unjudged();
   void write_interrupted(const Source* only);
   // How often an attempt of this message ended without an outcome: with its process, and with its connection only.
   struct Ends {

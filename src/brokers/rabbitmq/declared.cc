@@ -123,7 +123,7 @@ Status Declared::path(Connection& connection, const DelayPath& path) {
 }
 
 void Declared::forget() {
-  channel_open_ = foundation_ = false;
+  foundation_ = false;
   ready_.clear();
   dead_.clear();
   hops_.clear();

@@ -51,6 +51,10 @@ class Declared {
   // The connection is a new one. What was there before is there: everything is durable, and asking for it would mean
   // to wait for a node that has just died.
   void reconnected() { channel_open_ = false; }
+  // By the server. To open one that is open ends the connection.
+  void channel_closed(ChannelNumber channel) {
+    if (channel == channel_) channel_open_ = false;
+  }
 
  private:
   Status declare_now(Connection& connection, const Topology& topology);

@@ -67,7 +67,9 @@ class Dialect {
   virtual Status declare(Connection& connection, const std::string& queue) = 0;
   // The connection is a new one.
   virtual void reconnected() = 0;
-  // Somebody has removed things behind our back, or a channel for declaring was closed.
+  // The server has closed a channel for declaring.
+  virtual void channel_closed(ChannelNumber channel) = 0;
+  // Somebody has removed things behind our back.
   virtual void forget() = 0;
 
   // A publication: nobody can run it, and this takes its place.

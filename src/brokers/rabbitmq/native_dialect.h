@@ -29,6 +29,7 @@ class NativeDialect : public Dialect {
     return declared_.ready(connection, queue);
   }
   void reconnected() override { declared_.reconnected(); }
+  void channel_closed(ChannelNumber channel) override { declared_.channel_closed(channel); }
   void forget() override { declared_.forget(); }
 
   std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) override;

@@ -220,7 +220,7 @@ Status Publisher::State::open_lane(Lane& lane) {
 Status Publisher::State::set_up() {
   declared.reconnected();
   counting_open = false;
-  counted.clear();
+  if (!counted.empty()) backlogs.not_counted(std::exchange(counted, {}));
   const VersionFacts facts = facts_of(ServerVersion::of(connection->server_properties()));
   message_bytes = settings.max_message_size > 0 ? static_cast<std::size_t>(settings.max_message_size) : facts.message_bytes;
   obeys_priorities = settings.queue_type == QueueType::kQuorum && facts.quorum_priorities > 1;

@@ -157,11 +157,11 @@ void Publisher::State::ask_for_counts() {
   if (!counted.empty()) return;
   const std::optional<std::string> queue = backlogs.next_question();
   if (!queue) return;
+  counted = *queue;
   if (!counting_open) {
     if (Status status = connection->open_channel(kCounting); !status) return lose(status.error());
     counting_open = true;
   }
-  counted = *queue;
   if (Status status = connection->ask_counts(kCounting, names.queue(counted)); !status) lose(status.error());
 }
 
@@ -203,6 +203,7 @@ void Publisher::State::take_events() {
       if (Lane* const lane = lane_of(closed->channel)) {
         take_closure(*lane, closed->channel, closed->error);
       } else {
+        declared.channel_closed(closed->channel);
         declared.forget();
       }
     }
@@ -253,6 +254,7 @@ void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
 }
 
 void Publisher::State::send_later(Lane& lane, Letter entry) {
+  if (entry.deadline <= steady_clock::now()) return complete(entry, *entry.refusal);
   lane.later.emplace_back(steady_clock::now() + kNotNow, std::move(entry));
 }
 

@@ -29,7 +29,8 @@ class ForeignDialect : public Dialect {
   Status declare(Connection& connection, const std::string& queue) override {
     return topology_.ensure(connection, system_.topology(queue));
   }
-  void reconnected() override { topology_.forget(); }
+  void reconnected() override { topology_.reconnected(); }
+  void channel_closed(ChannelNumber channel) override { topology_.channel_closed(channel); }
   void forget() override { topology_.forget(); }
 
   std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) override;

@@ -65,10 +65,20 @@ ForeignTopology::ForeignTopology(const Settings& settings, ChannelNumber first_c
 
 void ForeignTopology::forget() {
   declared_.forget();
-  channel_open_ = false;
   exchanges_.clear();
   queues_.clear();
   bindings_.clear();
+}
+
+void ForeignTopology::reconnected() {
+  forget();
+  declared_.reconnected();
+  channel_open_ = false;
+}
+
+void ForeignTopology::channel_closed(ChannelNumber channel) {
+  declared_.channel_closed(channel);
+  if (channel == channel_) channel_open_ = false;
 }
 
 Status ForeignTopology::open_channel(Connection& connection) {

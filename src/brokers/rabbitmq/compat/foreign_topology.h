@@ -39,8 +39,11 @@ class ForeignTopology {
   // Declares what the message needs, and says how it is published.
   Result<Publication> prepare(Connection& connection, Send send);
 
-  // The connection is a new one, or somebody has removed things.
+  // Somebody has removed things.
   void forget();
+  // The connection is a new one.
+  void reconnected();
+  void channel_closed(ChannelNumber channel);
 
  private:
   Status open_channel(Connection& connection);
