@@ -157,6 +157,8 @@ void Consumer::State::start(const std::shared_ptr<Source>& source) {
   if (Status consuming = connection->consume(source->channel, options); !consuming) {
     dialect.forget();
     lose_channel(source);
+    // Somebody has removed the queue: it is made again by the next try.
+    if (settings.declare && connection->alive() && consuming.error().code == ErrorCode::kNotFound) return;
     return fail(consuming.error());
   }
   source->consumers.add(options.tag, prefetch);

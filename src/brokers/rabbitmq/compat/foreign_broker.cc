@@ -12,9 +12,12 @@
 #include "brokers/rabbitmq/compat/sneakers.h"
 #include "brokers/rabbitmq/consumer.h"
 #include "brokers/rabbitmq/desk.h"
+#include "brokers/rabbitmq/job_message.h"
 #include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher.h"
 #include "brokers/rabbitmq/stamps.h"
+#include "brokers/rabbitmq/topology.h"
+#include "brokers/rabbitmq/visits.h"
 #include "core/job_ids.h"
 #include "core/quote.h"
 #include "platform/clock.h"
@@ -26,6 +29,8 @@ namespace {
 
 constexpr std::string_view kNoIndex =
     "RabbitMQ keeps no index of the jobs that wait in its queues: only the dead can be found, listed and removed";
+
+constexpr std::string_view kLostLock = ".lost";  // The same for everybody who looks at the lost ones.
 
 Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
 
@@ -44,6 +49,29 @@ Settings without_notices(Settings settings) {
 Settings without_own_layout(Settings settings) {
   settings.declare = false;
   return without_notices(std::move(settings));
+}
+
+// By way of delay queues the last entry of CC is the queue.
+bool lost_on_the_way_to(const std::string& queue, const AmqpMessage& message) {
+  const Field* cc = find_field(message.headers, "CC");
+  if (cc == nullptr || cc->list() == nullptr || cc->list()->empty()) return false;
+  const std::string* last = cc->list()->back().text();
+  return last != nullptr && *last == queue;
+}
+
+// Deaths in that queue are counted by the other system; those in delay queues would look like a message that goes round
+// in a circle.
+void remove_travel(FieldTable& headers, const std::string& queue) {
+  FieldList deaths;
+  if (const Field* all = find_field(headers, "x-death"); all != nullptr && all->list() != nullptr) {
+    for (const Field& death : *all->list()) {
+      const Field* name = death.table() != nullptr ? find_field(*death.table(), "queue") : nullptr;
+      if (name != nullptr && name->text() != nullptr && *name->text() == queue) deaths.push_back(death);
+    }
+  }
+  strip_travel_headers(headers);
+  std::erase_if(headers, [](const auto& header) { return header.first == "CC" || header.first == "x-death"; });
+  if (!deaths.empty()) headers.emplace_back("x-death", std::move(deaths));
 }
 
 // Names separated by commas.
@@ -72,7 +100,9 @@ struct ForeignBroker::Parts {
         system(std::move(meaning)),
         publisher(std::move(publishes)),
         dialect(settings, *system),
-        consumer(settings, dialect, *publisher, stamps),
+        consumer(settings, dialect, *publisher, stamps,
+                 [this](const std::string& queue) { desk.post([this, queue] { bring_back(queue); }); }),
+        visits(settings, stamps),
         dead(settings, *system, [this](Send message) { return send_and_wait(std::move(message)); }) {}
 
   const Settings settings;
@@ -81,7 +111,9 @@ struct ForeignBroker::Parts {
   const std::unique_ptr<Publisher> publisher;
   ForeignDialect dialect;  // Of the consumer's thread.
   Consumer consumer;
-  ForeignDead dead;  // Of the desk's thread.
+  // Of the desk's thread.
+  Visits visits;
+  ForeignDead dead;
 
   std::mutex mutex;  // Guards everything below.
   core::JobIdSource ids;
@@ -120,6 +152,23 @@ struct ForeignBroker::Parts {
     std::future<Status> answer = sent->get_future();
     send(std::move(message), [sent](Status status) { sent->set_value(std::move(status)); });
     return answer.get();
+  }
+  // Jobs that became due while their queue was not there are brought to it, now that it is there again.
+  void bring_back(const std::string& queue) {
+    const Names names(settings.prefix);
+    const std::string source = system->source(queue);
+    const Result<QueueCounts> lost = visits.look_at(names.lost());
+    if (!lost || lost->messages == 0) return;
+    const auto bring = [&](Visits::Visit& visit, std::uint64_t tag, AmqpMessage message) {
+      if (lost_on_the_way_to(source, message)) {
+        message.expiration.clear();
+        remove_travel(message.headers, source);
+        // Otherwise it stays where it is, and is found the next time.
+        if (send_and_wait({.key = source, .message = std::move(message)})) (void)visit.remove(tag);
+      }
+      return true;
+    };
+    (void)visits.visit(names.lost(), names.visit(kLostLock), bring);
   }
   Status declare_and_wait(const std::string& queue) {
     auto declared = std::make_shared<std::promise<Status>>();
