@@ -83,11 +83,14 @@ Status measure_rates(Broker& broker, Inspector& inspector, const BrokerBenchOpti
     figures.enqueue_rounds.push_back(*rate);
     figures.cycle_rounds.push_back(*cycle);
   }
-  if (!ratios.empty()) {
-    figures.ceiling_enqueue_per_s = median(figures.ceiling_rounds);
-    figures.enqueue_ratio = median(ratios);
-  }
   figures.enqueue_per_s = median(figures.enqueue_rounds);
+  if (!ratios.empty()) {
+    // The ratio and the rates that are shown beside it are of one round.
+    const std::size_t round = middle_of(ratios);
+    figures.enqueue_ratio = ratios[round];
+    figures.ceiling_enqueue_per_s = figures.ceiling_rounds[round];
+    figures.enqueue_per_s = figures.enqueue_rounds[round];
+  }
   figures.cycle_per_s = median(figures.cycle_rounds);
   return {};
 }

@@ -21,7 +21,7 @@ struct BrokerFigures {
   bool quick = false;
   std::optional<double> ceiling_enqueue_per_s = {};  // Bare, confirmed; nothing: not known.
   double enqueue_per_s = 0;                          // Confirmed, many under way.
-  std::optional<double> enqueue_ratio = {};          // Of the ceiling: the median of the rounds.
+  std::optional<double> enqueue_ratio = {};          // Of the ceiling. These three are of one round, the one in the middle.
   double single_p50_us = 0;                          // One at a time.
   double cycle_per_s = 0;                            // Enqueued, handed out, settled.
   // Each round by itself: how much the figures above may be trusted.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 namespace bide::bench {
 
@@ -53,6 +54,13 @@ std::vector<Goal> goals(const EngineFigures& f) {
 }
 
 double median(std::vector<double> values) { return quantile(values, 0.5); }
+
+std::size_t middle_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  return order.at((order.size() - 1) / 2);
+}
 
 double quantile(std::vector<double>& values, double fraction) {
   if (values.empty()) return 0;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,6 +54,8 @@ std::vector<Goal> goals(const EngineFigures& figures);
 
 // The middle one; 0 of none.
 double median(std::vector<double> values);
+// The index of the value in the middle, of two the lesser; there is at least one.
+std::size_t middle_of(const std::vector<double>& values);
 // The value below which that fraction lies, from 0 to 1.
 double quantile(std::vector<double>& values, double fraction);
 

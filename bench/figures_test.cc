@@ -7,6 +7,12 @@
 namespace bide::bench {
 namespace {
 
+TEST(Figures, TheRoundInTheMiddleIsFoundByItsPlace) {
+  EXPECT_EQ(middle_of({7}), 0u);
+  EXPECT_EQ(middle_of({9, 1, 5}), 2u);
+  EXPECT_EQ(middle_of({4, 3, 2, 1}), 2u);
+}
+
 TEST(Figures, TheMedianIsTheMiddleOne) {
   EXPECT_EQ(median({}), 0);
   EXPECT_EQ(median({7}), 7);

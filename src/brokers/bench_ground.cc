@@ -5,6 +5,7 @@
 
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/bare_publish.h"
+#include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/remove_prefix.h"
 
 namespace bide::brokers {
@@ -12,6 +13,24 @@ namespace bide::brokers {
 namespace {
 
 constexpr std::string_view kPrefix = "bide-bench";
+
+// An error when none does.
+Result<int> nodes_that_answer(const rabbitmq::Settings& settings) {
+  int nodes = 0;
+  Error failure;
+  for (const rabbitmq::Host& host : settings.hosts) {
+    rabbitmq::Settings one = settings;
+    one.hosts = {host};
+    const auto connection = rabbitmq::Connection::open(one, "bench");
+    if (connection) {
+      ++nodes;
+    } else {
+      failure = connection.error();
+    }
+  }
+  if (nodes == 0) return failure;
+  return nodes;
+}
 
 Result<BenchGround> rabbitmq_ground(std::string_view url, std::string_view rest, bool tls) {
   Result<rabbitmq::Settings> settings = rabbitmq::parse_amqp_url(rest, tls);
@@ -21,6 +40,9 @@ Result<BenchGround> rabbitmq_ground(std::string_view url, std::string_view rest,
   }
   settings->prefix = kPrefix;
   BenchGround ground;
+  Result<int> nodes = nodes_that_answer(*settings);
+  if (!nodes) return nodes.error();
+  ground.nodes = *nodes;
   // The last one of two settings counts.
   ground.url =
       std::string(url) + (url.find('?') == std::string_view::npos ? "?" : "&") + "prefix=" + std::string(kPrefix);

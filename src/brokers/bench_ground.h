@@ -15,6 +15,7 @@ namespace bide::brokers {
 
 struct BenchGround {
   std::string url = {};  // Of the corner.
+  int nodes = 1;         // Hosts of the URL that answer.
   // Messages of 200 bytes confirmed in a second, with the server's usual client alone. Null: nobody knows.
   std::function<Result<double>(std::uint64_t messages)> bare_enqueue_rate = nullptr;
   // When the broker is closed. `queues` are those that were used.

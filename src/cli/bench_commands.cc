@@ -197,9 +197,10 @@ int bench_broker(const Invocation& call) {
   const bench::BrokerFigures measured = take(std::move(figures));
   take(cleaned);
   if (call.json()) {
-    std::puts(to_json(measured).text().c_str());
+    std::puts(to_json(measured).add("nodes", ground.nodes).text().c_str());
     return kOk;
   }
+  std::printf("on %d %s (hosts of the URL that answer)\n", ground.nodes, ground.nodes == 1 ? "node" : "nodes");
   if (measured.ceiling_enqueue_per_s) {
     std::printf("limit of this server: %.1f k bare confirmed publishes/s\n", *measured.ceiling_enqueue_per_s / 1e3);
   }

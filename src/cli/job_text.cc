@@ -42,6 +42,7 @@ JobState parse_state(std::string_view text) {
 }
 
 std::string relative_time(Time time, Time now) {
+  if (time == Time()) return "at an unknown time";  // A message that says nothing about it.
   if (time == now) return "now";
   return time > now ? "in " + core::rough_duration(time - now) : core::rough_duration(now - time) + " ago";
 }

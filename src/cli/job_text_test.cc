@@ -22,6 +22,7 @@ TEST(JobText, Base64IsPadded) {
 TEST(JobText, TimesAreToldRoughly) {
   const Time now(Milliseconds(1'750'000'000'000));
   EXPECT_EQ(relative_time(now, now), "now");
+  EXPECT_EQ(relative_time(Time(), now), "at an unknown time");
   EXPECT_EQ(relative_time(now + 1500ms, now), "in 1.5s");
   EXPECT_EQ(relative_time(now + 90s + 5ms, now), "in 1m 30s");
   EXPECT_EQ(relative_time(now - 3h, now), "3h ago");
