@@ -177,8 +177,7 @@ int bench_broker(const Invocation& call) {
     Result<brokers::BenchGround> prepared = brokers::prepare_bench(url_of(call));
     if (prepared) return *prepared;
     const ErrorCode code = prepared.error().code;
-    const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported ||
-                           code == ErrorCode::kPermissionDenied;
+    const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
     throw Failure{wrong_url ? kConfiguration : exit_code_of(code), prepared.error().message};
   }();
   StatusLine status;

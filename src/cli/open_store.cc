@@ -53,9 +53,7 @@ Client open_client(const std::string& url, Missing missing) {
   auto client = Client::open(url);
   if (client) return std::move(*client);
   const ErrorCode code = client.error().code;
-  // A server that refuses user, password or virtual host has been given a wrong URL.
-  const bool refused = code == ErrorCode::kPermissionDenied && !url.starts_with(kEmbedded);
-  const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported || refused;
+  const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
   throw Failure{wrong_url ? kConfiguration : exit_code_of(code), client.error().message, std::string(to_string(code))};
 }
 

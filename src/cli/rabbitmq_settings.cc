@@ -25,8 +25,7 @@ Settings rabbitmq_settings(const Invocation& call) {
 }
 
 void fail_to_open(const Error& error) {
-  const bool wrong_url = error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kPermissionDenied;
-  throw Failure{wrong_url ? kConfiguration : exit_code_of(error.code), error.message,
+  throw Failure{error.code == ErrorCode::kInvalidArgument ? kConfiguration : exit_code_of(error.code), error.message,
                 std::string(to_string(error.code))};
 }
 

@@ -73,6 +73,10 @@ class RefusalTest(RabbitmqTest):
             self.assertEqual(code, 64, err)
             self.assertIn("nothing was replayed", err)
 
+    def test_a_queue_that_is_not_there_and_may_not_be_declared_is_not_found(self):
+        self.bide("rabbitmq", "apply", "--url", self.url)
+        self.assert_fails(66, "no queue took the message", "enqueue", "hello", "--url", self.url + "&declare=no")
+
 
 class PlanTest(RabbitmqTest):
     def test_a_plan_changes_nothing(self):
@@ -272,11 +276,11 @@ class ErrorTest(RabbitmqTest):
         for words in (["rabbitmq", "doctor"], ["rabbitmq", "plan"], ["rabbitmq", "lost"], ["enqueue", "hello"],
                       ["work", "--shell", "true"], ["queue", "list"], ["bench", "broker"]):
             code, out, err = self.run_bide(*words, "--url", wrong)
-            self.assertEqual(code, 78, err)
+            self.assertEqual(code, 77, err)
             self.assertIn("ACCESS_REFUSED", err)
             self.assertNotIn("secret-word", out + err)
         for words in (["rabbitmq", "plan"], ["enqueue", "hello"]):
-            self.assert_fails(78, "no-such-vhost", *words, "--url", NODE.url + "/no-such-vhost")
+            self.assert_fails(77, "no-such-vhost", *words, "--url", NODE.url + "/no-such-vhost")
         port = rabbitmq_node.free_port()
         code, out, err = self.run_bide("enqueue", "hello", "--url", f"amqp://guest:secret-word@127.0.0.1:{port}")
         self.assertEqual(code, 69, err)

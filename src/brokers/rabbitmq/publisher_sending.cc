@@ -232,7 +232,7 @@ void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
       return;
     }
     return complete(entry,
-                    Error{ErrorCode::kUnavailable, "no queue took the message, the server said: " + entry.return_text});
+                    Error{ErrorCode::kNotFound, "no queue took the message, the server said: " + entry.return_text});
   }
   if (accepted) {
     if (!full_until.empty()) full_until.erase(entry.publication.to.name + ' ' + entry.publication.to.key);
