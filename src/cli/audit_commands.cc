@@ -1,18 +1,19 @@
-// bide audit, bide doctor: whether everything is as it should be.
+// bide audit, doctor and top: a store as a whole.
 
+#include <chrono>
 #include <cstdio>
 #include <string>
-#include <utility>
+#include <thread>
+#include <vector>
 
-#include "cli/ask.h"
-#include "cli/audit_text.h"
-#include "cli/command_groups.h"
-#include "cli/json.h"
-#include "cli/open_store.h"
-#include "cli/say.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/invocation.h"
+#include "cli/jobs.h"
+#include "cli/open_client.h"
+#include "cli/output.h"
 #include "core/duration.h"
+#include "core/time_text.h"
 
 namespace bide::cli {
 
@@ -20,8 +21,8 @@ namespace {
 
 int audit(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
-  const AuditReport report = ask<AuditReport>([&](auto done) { client.inspector().audit(std::move(done)); });
-  std::fputs(call.json() ? (to_json(report).text() + "\n").c_str() : audit_text(report).c_str(), stdout);
+  const AuditReport report = audit_of(client);
+  print(call.json() ? wire::audit_json(report) + "\n" : audit_text(report));
   return report.ok() ? kOk : kJobFailed;
 }
 
@@ -33,7 +34,7 @@ struct Finding {
 
 std::vector<Finding> examine(Client& client) {
   std::vector<Finding> findings;
-  const AuditReport report = ask<AuditReport>([&](auto done) { client.inspector().audit(std::move(done)); });
+  const AuditReport report = audit_of(client);
   if (report.ok()) findings.push_back({true, "every accepted job is accounted for"});
   for (const std::string& problem : report.problems) {
     findings.push_back({false, problem, "keep a copy of the directory, then `bide store check` and `bide store repair`"});
@@ -44,8 +45,7 @@ std::vector<Finding> examine(Client& client) {
   const Capabilities can = client.broker().capabilities();
   if (!can.why_not.empty()) findings.push_back({true, "this broker cannot do everything: " + can.why_not});
   const Time moment = now();
-  for (const QueueInfo& queue :
-       ask<std::vector<QueueInfo>>([&](auto done) { client.inspector().queues(std::move(done)); })) {
+  for (const QueueInfo& queue : queues_of(client)) {
     if (queue.paused && queue.ready + queue.scheduled > 0) {
       findings.push_back({false, "queue " + queue.name + " is paused, and jobs wait in it",
                           "`bide queue resume " + queue.name + "`"});
@@ -67,46 +67,56 @@ int doctor(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
   bool well = true;
   JsonArray json;
+  std::string text;
   for (const Finding& finding : examine(client)) {
     well = well && finding.ok;
     json.add(JsonObject().add("ok", finding.ok).add("what", finding.what).add("advice", finding.advice));
-    if (call.json()) continue;
-    std::printf("%s %s\n", styled(finding.ok ? Style::kGreen : Style::kYellow, finding.ok ? "ok  " : "look").c_str(),
-                for_people(finding.what).c_str());
-    if (!finding.advice.empty()) std::printf("     %s\n", for_people(finding.advice).c_str());
+    text += finding.ok ? styled(Style::kGreen, "ok  ") : styled(Style::kYellow, "look");
+    text += " " + for_people(finding.what) + "\n";
+    if (!finding.advice.empty()) text += "     " + for_people(finding.advice) + "\n";
   }
-  if (call.json()) std::puts(JsonObject().add("ok", well).add("findings", json).text().c_str());
+  print(call, JsonObject().add("ok", well).add("findings", json), text);
   return well ? kOk : kJobFailed;
 }
 
-}  // namespace
+struct Totals {
+  std::uint64_t accepted = 0;
+  std::uint64_t done = 0;
+};
 
-JsonObject to_json(const AuditReport& report) {
-  JsonObject details;
-  for (const auto& [name, count] : report.details) details.add(name, count);
-  JsonArray problems;
-  for (const std::string& problem : report.problems) problems.add(problem);
-  return JsonObject()
-      .add("ok", report.ok())
-      .add("accepted", report.accepted)
-      .add("done", report.done)
-      .add("removed", report.removed)
-      .add("live", report.live)
-      .add("details", details)
-      .add("problems", problems);
+void print_frame(const Invocation& call, const Client& client, Totals& last, double seconds) {
+  const std::vector<QueueInfo> queues = queues_of(client);
+  const AuditReport audit = audit_of(client);
+  const double in_rate = static_cast<double>(audit.accepted - last.accepted) / seconds;
+  const double done_rate = static_cast<double>(audit.done - last.done) / seconds;
+  last = {audit.accepted, audit.done};
+  JsonObject json;
+  json.add("at", now()).add("in_per_s", in_rate).add("done_per_s", done_rate);
+  json.add("live", audit.live).add("queues", JsonArray(queues));
+  char head[160];
+  std::snprintf(head, sizeof head, "%s   in %.0f/s   done %.0f/s   live %llu\n\n", core::format_time(now()).c_str(),
+                in_rate, done_rate, static_cast<unsigned long long>(audit.live));
+  if (stdout_is_terminal() && !call.json()) print("\x1b[H\x1b[2J");
+  print(call, json, head + queue_table(queues, now()));
+  std::fflush(stdout);
 }
 
-std::string audit_text(const AuditReport& report) {
-  std::string text = std::to_string(report.accepted) + " accepted = " + std::to_string(report.done) + " done + " +
-                     std::to_string(report.removed) + " removed + " + std::to_string(report.live) + " live\n";
-  Table table({}, {Table::Align::kLeft, Table::Align::kRight});
-  for (const auto& [name, count] : report.details) {
-    if (count > 0) table.row({"  " + name, std::to_string(count)});
+int top(const Invocation& call) {
+  const Milliseconds every = call.duration("--every").value_or(std::chrono::seconds(1));
+  if (every < Milliseconds(100) || every > std::chrono::hours(24)) fail_usage("--every: allowed is 100ms to 1d");
+  const std::int64_t frames = call.number("--frames", 0, 1, 1'000'000'000);
+  Client client = open_client(call, Missing::kRefuse);
+  const AuditReport audit = audit_of(client);
+  Totals last{audit.accepted, audit.done};
+  const double seconds = std::chrono::duration<double>(every).count();
+  for (std::int64_t shown = 0; frames == 0 || shown < frames; ++shown) {
+    if (shown > 0) std::this_thread::sleep_for(every);
+    print_frame(call, client, last, seconds);
   }
-  text += table.text();
-  for (const std::string& problem : report.problems) text += styled(Style::kRed, "problem: ") + for_people(problem) + "\n";
-  return text + (report.ok() ? styled(Style::kGreen, "every accepted job is accounted for") + "\n" : "");
+  return kOk;
 }
+
+}  // namespace
 
 std::vector<Command> audit_commands() {
   return {{.path = "audit",
@@ -116,7 +126,14 @@ std::vector<Command> audit_commands() {
           {.path = "doctor",
            .summary = "Look for what a human should know, and say what to do",
            .flags = {kUrlFlag, kJsonFlag},
-           .run = doctor}};
+           .run = doctor},
+          {.path = "top",
+           .summary = "Watch the queues live; end it with Ctrl-C",
+           .flags = {{"--every", "DURATION", "between two looks, 100ms to 1d; default: 1s"},
+                     {"--frames", "N", "stop after so many looks, from 1; default: never"},
+                     kUrlFlag,
+                     {"--json", "", "each look as a JSON object on a line of stdout"}},
+           .run = top}};
 }
 
 }  // namespace bide::cli

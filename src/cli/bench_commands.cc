@@ -3,6 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/broker_bench.h"
 #include "bench/engine_bench.h"
@@ -10,28 +13,24 @@
 #include "bench/steps_bench.h"
 #include "bench/worker_bench.h"
 #include "brokers/bench_ground.h"
-#include "cli/command_groups.h"
+#include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
-#include "cli/json.h"
-#include "cli/open_store.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/open_client.h"
+#include "cli/output.h"
 
 namespace bide::cli {
 
 namespace {
 
 JsonArray to_json(const std::vector<bench::Goal>& goals) {
-  JsonArray json;
-  for (const bench::Goal& goal : goals) {
-    json.add(JsonObject()
-                 .add("what", goal.what)
-                 .add("wanted", goal.wanted)
-                 .add("measured", goal.measured)
-                 .add("met", goal.met));
-  }
-  return json;
+  return JsonArray(goals, [](const bench::Goal& goal) {
+    return JsonObject()
+        .add("what", goal.what)
+        .add("wanted", goal.wanted)
+        .add("measured", goal.measured)
+        .add("met", goal.met);
+  });
 }
 
 JsonObject to_json(const bench::EngineFigures& f) {
@@ -72,26 +71,19 @@ JsonObject to_json(const bench::WorkerFigures& f) {
   return json.add("goals", to_json(bench::goals(f)));
 }
 
-JsonArray to_json(const std::vector<double>& numbers) {
-  JsonArray json;
-  for (const double number : numbers) json.raw(json_number(number));
-  return json;
-}
-
 JsonObject to_json(const bench::BrokerFigures& f) {
   JsonObject json;
   json.add("quick", f.quick);
-  JsonObject enqueue;
-  enqueue.add("per_s", f.enqueue_per_s);
-  if (f.ceiling_enqueue_per_s && f.enqueue_ratio) {
-    json.add("ceiling", JsonObject().add("enqueue_per_s", *f.ceiling_enqueue_per_s).add("rounds", to_json(f.ceiling_rounds)));
-    enqueue.add("ratio", *f.enqueue_ratio);
-  } else {
-    json.add("ceiling", JsonObject().add_null("enqueue_per_s"));
-    enqueue.add_null("ratio");
-  }
-  json.add("enqueue", enqueue.add("single_p50_us", f.single_p50_us).add("rounds", to_json(f.enqueue_rounds)));
-  json.add("cycle", JsonObject().add("per_s", f.cycle_per_s).add("rounds", to_json(f.cycle_rounds)));
+  JsonObject ceiling;
+  ceiling.add("enqueue_per_s", f.ceiling_enqueue_per_s);
+  if (f.ceiling_enqueue_per_s && f.enqueue_ratio) ceiling.add("rounds", JsonArray(f.ceiling_rounds));
+  json.add("ceiling", ceiling);
+  json.add("enqueue", JsonObject()
+                          .add("per_s", f.enqueue_per_s)
+                          .add("ratio", f.enqueue_ratio)
+                          .add("single_p50_us", f.single_p50_us)
+                          .add("rounds", JsonArray(f.enqueue_rounds)));
+  json.add("cycle", JsonObject().add("per_s", f.cycle_per_s).add("rounds", JsonArray(f.cycle_rounds)));
   json.add("lateness", JsonObject()
                            .add("jobs", f.lateness_jobs)
                            .add("p50_ms", f.lateness_p50_ms)
@@ -124,147 +116,124 @@ JsonObject to_json(const bench::ServerFigures& f) {
   return json.add("goals", to_json(bench::goals(f)));
 }
 
-void print_goals(const std::vector<bench::Goal>& goals) {
+std::string goals_text(const std::vector<bench::Goal>& goals) {
   Table table({"what", "goal", "measured", ""});
   for (const bench::Goal& goal : goals) {
     table.row({goal.what, goal.wanted, goal.measured, goal.met ? "met" : "NOT MET"});
   }
-  std::fputs(table.text().c_str(), stdout);
+  return table.text();
+}
+
+template <class... Values>
+std::string formatted(const char* format, Values... values) {
+  char text[400];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+auto progress_on(StatusLine& status) {
+  return [&status](std::string_view what, int part, int parts) {
+    status.show_progress(static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(parts), what);
+  };
+}
+
+// With what every benchmark is told: where, how much, and where its progress goes.
+template <class Options>
+Options options_of(const Invocation& call, StatusLine& status) {
+  Options options;
+  options.directory = call.value_or("--dir", "");
+  if constexpr (requires { options.quick; }) options.quick = call.has("--quick");
+  options.progress = progress_on(status);
+  return options;
 }
 
 int bench_engine(const Invocation& call) {
   StatusLine status;
-  bench::EngineBenchOptions options;
-  options.directory = call.value_or("--dir", "");
-  options.quick = call.has("--quick");
+  auto options = options_of<bench::EngineBenchOptions>(call, status);
   options.delayed_jobs = static_cast<std::uint64_t>(call.number("--delayed", 0, 1, 1'000'000'000));
-  options.progress = [&](std::string_view what, int part, int parts) {
-    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
-  };
   const bench::EngineFigures figures = take(bench::bench_engine(options));
   status.clear();
-  if (call.json()) {
-    std::puts(to_json(figures).text().c_str());
-    return kOk;
-  }
-  std::printf("limits of this machine: a bare log does %.0f k jobs/s; overwrite + fdatasync takes %.0f us (p50)\n\n",
-              figures.log_jobs_per_s / 1e3, figures.fdatasync_p50_us);
-  print_goals(bench::goals(figures));
+  print(call, to_json(figures),
+        formatted("limits of this machine: a bare log does %.0f k jobs/s; overwrite + fdatasync takes %.0f us (p50)\n\n",
+                  figures.log_jobs_per_s / 1e3, figures.fdatasync_p50_us) +
+            goals_text(bench::goals(figures)));
   return kOk;
 }
 
 int bench_worker(const Invocation& call) {
   StatusLine status;
-  bench::WorkerBenchOptions options;
-  options.directory = call.value_or("--dir", "");
-  options.quick = call.has("--quick");
-  options.progress = [&](std::string_view what, int part, int parts) {
-    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
-  };
-  const bench::WorkerFigures figures = take(bench::bench_worker(options));
+  const bench::WorkerFigures figures = take(bench::bench_worker(options_of<bench::WorkerBenchOptions>(call, status)));
   status.clear();
-  if (call.json()) {
-    std::puts(to_json(figures).text().c_str());
-  } else {
-    std::printf("limit of this machine: a bare log does %.0f k jobs/s\n\n", figures.log_jobs_per_s / 1e3);
-    print_goals(bench::goals(figures));
-  }
+  print(call, to_json(figures),
+        formatted("limit of this machine: a bare log does %.0f k jobs/s\n\n", figures.log_jobs_per_s / 1e3) +
+            goals_text(bench::goals(figures)));
   return kOk;
 }
 
 int bench_broker(const Invocation& call) {
-  const brokers::BenchGround ground = [&] {
-    Result<brokers::BenchGround> prepared = brokers::prepare_bench(url_of(call));
-    if (prepared) return *prepared;
-    const ErrorCode code = prepared.error().code;
-    const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
-    throw Failure{wrong_url ? kConfiguration : exit_code_of(code), prepared.error().message};
-  }();
+  Result<brokers::BenchGround> ground = brokers::prepare_bench(url_of(call));
+  if (!ground) fail_configured(ground.error());
   StatusLine status;
   bench::BrokerBenchOptions options;
   options.quick = call.has("--quick");
-  options.bare_enqueue_rate = ground.bare_enqueue_rate;
-  options.progress = [&](std::string_view what, int part, int parts) {
-    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
-  };
+  options.bare_enqueue_rate = ground->bare_enqueue_rate;
+  options.progress = progress_on(status);
   Result<bench::BrokerFigures> figures = [&] {
-    Client client = open_client(ground.url, Missing::kCreate);
+    Client client = open_client(ground->url, Missing::kCreate);
     return bench::bench_broker(client.broker(), client.inspector(), options);
   }();
   status.clear();
-  const Status cleaned = ground.clean_up(bench::broker_bench_queues());
+  const Status cleaned = ground->clean_up(bench::broker_bench_queues());
   const bench::BrokerFigures measured = take(std::move(figures));
   take(cleaned);
-  if (call.json()) {
-    std::puts(to_json(measured).add("nodes", ground.nodes).text().c_str());
-    return kOk;
-  }
-  std::printf("on %d %s (hosts of the URL that answer)\n", ground.nodes, ground.nodes == 1 ? "node" : "nodes");
+  std::string text =
+      formatted("on %d %s (hosts of the URL that answer)\n", ground->nodes, ground->nodes == 1 ? "node" : "nodes");
   if (measured.ceiling_enqueue_per_s) {
-    std::printf("limit of this server: %.1f k bare confirmed publishes/s\n", *measured.ceiling_enqueue_per_s / 1e3);
+    text += formatted("limit of this server: %.1f k bare confirmed publishes/s\n", *measured.ceiling_enqueue_per_s / 1e3);
   }
-  std::printf("enqueue %.1f k/s, one at a time %.0f us (p50); enqueue, lease, settle %.1f k/s; lateness p50 %.1f ms\n\n",
-              measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.cycle_per_s / 1e3, measured.lateness_p50_ms);
-  print_goals(bench::goals(measured));
+  text += formatted(
+      "enqueue %.1f k/s, one at a time %.0f us (p50); enqueue, lease, settle %.1f k/s; lateness p50 %.1f ms\n\n",
+      measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.cycle_per_s / 1e3, measured.lateness_p50_ms);
+  print(call, to_json(measured).add("nodes", ground->nodes), text + goals_text(bench::goals(measured)));
   return kOk;
 }
 
 int bench_server(const Invocation& call) {
   StatusLine status;
-  bench::ServerBenchOptions options;
+  auto options = options_of<bench::ServerBenchOptions>(call, status);
   options.program = std::filesystem::read_symlink("/proc/self/exe").string();
-  options.directory = call.value_or("--dir", "");
-  options.quick = call.has("--quick");
-  options.progress = [&](std::string_view what, int part, int parts) {
-    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
-  };
   const bench::ServerFigures figures = take(bench::bench_server(options));
   status.clear();
-  if (call.json()) {
-    std::puts(to_json(figures).text().c_str());
-    return kOk;
-  }
-  std::printf("limits of this machine: the engine in process does %.0f k jobs/s in such batches; overwrite + fdatasync\n"
-              "takes %.0f us, a loopback round trip %.0f us (p50)\n",
-              figures.local_jobs_per_s / 1e3, figures.fdatasync_p50_us, figures.round_trip_p50_us);
-  std::printf("one enqueue through bide's client takes %.0f us (p50); %llu workers woken at once: p99 %.1f ms\n\n",
-              figures.client_enqueue_p50_us, static_cast<unsigned long long>(figures.pollers), figures.all_woken_p99_ms);
-  print_goals(bench::goals(figures));
+  print(call, to_json(figures),
+        formatted("limits of this machine: the engine in process does %.0f k jobs/s in such batches; overwrite + "
+                  "fdatasync\ntakes %.0f us, a loopback round trip %.0f us (p50)\n"
+                  "one enqueue through bide's client takes %.0f us (p50); %llu workers woken at once: p99 %.1f ms\n\n",
+                  figures.local_jobs_per_s / 1e3, figures.fdatasync_p50_us, figures.round_trip_p50_us,
+                  figures.client_enqueue_p50_us, static_cast<unsigned long long>(figures.pollers),
+                  figures.all_woken_p99_ms) +
+            goals_text(bench::goals(figures)));
   return kOk;
 }
 
 int bench_steps(const Invocation& call) {
   StatusLine status;
-  bench::StepsBenchOptions options;
-  options.directory = call.value_or("--dir", "");
+  auto options = options_of<bench::StepsBenchOptions>(call, status);
   options.jobs = call.has("--quick") ? 1'000'000 : 10'000'000;
-  options.progress = [&](std::string_view what, int part, int parts) {
-    status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
-  };
   const std::vector<bench::StepsFigure> figures = take(bench::bench_steps(options));
   status.clear();
-  if (call.json()) {
-    JsonArray json;
-    for (const bench::StepsFigure& figure : figures) {
-      json.add(JsonObject()
-                   .add("what", figure.what)
-                   .add("steps", figure.steps)
-                   .add("longest_ms", figure.longest_ms)
-                   .add("longest_cpu_ms", figure.longest_cpu_ms));
-    }
-    std::puts(JsonObject().add("jobs", options.jobs).add("steps", json).text().c_str());
-    return kOk;
-  }
-  std::printf("%llu jobs\n\n", static_cast<unsigned long long>(options.jobs));
+  JsonArray json;
   Table table({"what", "steps", "longest, ms", "of it CPU, ms"});
   for (const bench::StepsFigure& figure : figures) {
-    char longest[32];
-    char cpu[32];
-    std::snprintf(longest, sizeof longest, "%.1f", figure.longest_ms);
-    std::snprintf(cpu, sizeof cpu, "%.1f", figure.longest_cpu_ms);
-    table.row({figure.what, std::to_string(figure.steps), longest, cpu});
+    json.add(JsonObject()
+                 .add("what", figure.what)
+                 .add("steps", figure.steps)
+                 .add("longest_ms", figure.longest_ms)
+                 .add("longest_cpu_ms", figure.longest_cpu_ms));
+    table.row({figure.what, std::to_string(figure.steps), formatted("%.1f", figure.longest_ms),
+               formatted("%.1f", figure.longest_cpu_ms)});
   }
-  std::fputs(table.text().c_str(), stdout);
+  print(call, JsonObject().add("jobs", options.jobs).add("steps", json),
+        std::to_string(options.jobs) + " jobs\n\n" + table.text());
   return kOk;
 }
 

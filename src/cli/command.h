@@ -1,4 +1,4 @@
-// Command: one command of `bide` as data. Parsing, --help, the manual page and shell completion all come from it.
+// Command: one command of `bide` as data. Parsing, --help, the manual page and shell completion are derived from it.
 //
 //   {.path = "queue pause",
 //    .summary = "Hold back the jobs of a queue",
@@ -42,7 +42,26 @@ struct Command {
 inline constexpr Flag kUrlFlag = {"--url", "URL", "the broker; default: $BIDE_URL, or bide:./data"};
 inline constexpr Flag kJsonFlag = {"--json", "", "JSON on stdout, of a stable shape"};
 inline constexpr Flag kHelpFlag = {"--help", "", "show this help"};
+inline constexpr Flag kYesFlag = {"--yes", "", "do not ask"};
+inline constexpr Flag kDryRunFlag = {"--dry-run", "", "only say what would be done"};
 
+// The groups of commands, each in the file of its name.
+std::vector<Command> demo_commands();
+std::vector<Command> enqueue_commands();
+std::vector<Command> work_commands();
+std::vector<Command> serve_commands();
+std::vector<Command> token_commands();
+std::vector<Command> job_commands();
+std::vector<Command> queue_commands();
+std::vector<Command> dead_commands();
+std::vector<Command> store_commands();
+std::vector<Command> audit_commands();
+std::vector<Command> rabbitmq_commands();
+std::vector<Command> rabbitmq_lost_commands();
+std::vector<Command> bench_commands();
+std::vector<Command> help_commands();
+
+// Of all groups, in the order in which --help shows them.
 const std::vector<Command>& all_commands();
 
 }  // namespace bide::cli

@@ -1,26 +1,34 @@
 // bide dead: the jobs that wait for a human.
 
 #include <algorithm>
-#include <cstdio>
+#include <chrono>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
-#include "cli/ask.h"
-#include "cli/command_groups.h"
-#include "cli/job_selection.h"
-#include "cli/job_text.h"
-#include "cli/open_store.h"
-#include "cli/replay.h"
-#include "cli/statuses.h"
-#include "cli/terminal.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/invocation.h"
+#include "cli/jobs.h"
+#include "cli/open_client.h"
+#include "cli/output.h"
 
 namespace bide::cli {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr Flag kLimitFlag = {"--limit", "N", "at most so many, from 1"};
 constexpr std::size_t kNoLimit = 1'000'000'000;
 constexpr std::size_t kBatch = 1000;
+constexpr std::size_t kMostWatched = 2000;
+constexpr std::size_t kFewestFailures = 5;
+constexpr auto kLook = std::chrono::milliseconds(50);
 
 JobPage dead_jobs(Client& client, const Invocation& call, std::size_t otherwise, bool bodies) {
   JobFilter filter = filter_of(call);
@@ -28,7 +36,7 @@ JobPage dead_jobs(Client& client, const Invocation& call, std::size_t otherwise,
   filter.bodies = bodies;
   const auto most = static_cast<std::int64_t>(otherwise);
   const std::int64_t limit = call.number(kLimitFlag.name, most, 1, static_cast<std::int64_t>(kNoLimit));
-  return list_all(client.inspector(), filter, static_cast<std::size_t>(limit), call.value_or(kCursorFlag.name, ""));
+  return list_all(client, filter, static_cast<std::size_t>(limit), call.value_or(kCursorFlag.name, ""));
 }
 
 // By id, by filter, or all of them when that was said.
@@ -63,7 +71,184 @@ int show(const Invocation& call) {
   if (info.state != JobState::kDead) {
     throw Failure{kNotThere, "job " + id.to_string() + " is not dead but " + std::string(to_string(info.state))};
   }
-  std::fputs(call.json() ? (to_json(info).text() + "\n").c_str() : job_page(info, now()).c_str(), stdout);
+  print(call, to_json(info), job_text(info, now()));
+  return kOk;
+}
+
+struct ReplayPlan {
+  bool keep_attempts = false;
+  int rate = 0;                  // A second; 0: all at once, and nobody looks at what becomes of them.
+  std::size_t canary = 0;        // So many first; the rest only when none of them fails again.
+  int stop_at = 20;              // Percent.
+  Milliseconds timeout{30'000};  // For the canaries.
+};
+
+// What becomes of jobs that were replayed. One has failed again when it is dead again, or waits for another attempt
+// after a fault.
+class ReplayWatch {
+ public:
+  explicit ReplayWatch(const Client& client) : client_(client) {}
+
+  // `faults`: attempts that count as gone wrong already. Of very many that come to no end only the first are watched.
+  void add(const JobId& id, std::uint32_t faults) {
+    if (open_.size() < kMostWatched) open_.push_back({id, faults});
+  }
+  // Asks the broker about those that are still open. Throws Failure.
+  void look() {
+    std::erase_if(open_, [this](const Watched& watched) { return has_ended(watched, client_.find(watched.id)); });
+  }
+
+  std::size_t open() const { return open_.size(); }
+  std::size_t well() const { return well_; }  // Done, or taken out by somebody.
+  std::size_t failed() const { return failed_; }
+  const std::string& first_failure() const { return first_failure_; }  // For people.
+
+ private:
+  struct Watched {
+    JobId id;
+    std::uint32_t faults = 0;
+  };
+
+  bool has_ended(const Watched& watched, const Result<JobInfo>& info) {
+    if (!info && info.error().code != ErrorCode::kNotFound) fail(info.error());
+    if (!info || info->state == JobState::kDone) {
+      ++well_;
+      return true;
+    }
+    const bool faulty = info->state == JobState::kDead || info->counts.total() > watched.faults;
+    if (!faulty) return false;
+    ++failed_;
+    if (first_failure_.empty()) {
+      const std::string error = info->history.empty() ? "" : ": " + info->history.back().text;
+      first_failure_ =
+          "job " + watched.id.to_string() + (info->state == JobState::kDead ? " is dead again" : " failed again") + error;
+    }
+    return true;
+  }
+
+  const Client client_;
+  std::deque<Watched> open_;
+  std::size_t well_ = 0;
+  std::size_t failed_ = 0;
+  std::string first_failure_;
+};
+
+// Replays many: with canaries first, at a rate, watching what becomes of them. It stops when a canary fails, and, while
+// it goes on at a rate, when at least kFewestFailures and more than `stop_at` of those that have come to an end or
+// failed have failed. What has not been replayed by then stays dead.
+//
+// Throws Failure: 1 too many fail again, 75 the canaries came to no end in time.
+class Replay {
+ public:
+  Replay(Client& client, const Invocation& call, const std::vector<JobInfo>& jobs, const ReplayPlan& plan)
+      : client_(client), call_(call), jobs_(jobs), plan_(plan), watch_(client) {}
+
+  int run() {
+    if (plan_.canary > 0) try_canaries();
+    if (plan_.rate > 0) {
+      go_on_at_rate();
+    } else {
+      while (next_ < jobs_.size()) replay(kBatch);
+    }
+    progress_.clear();
+    if (jobs_.empty() && !call_.json()) say("no dead jobs match");
+    return print_statuses(call_, "replayed", ids_, statuses_);
+  }
+
+ private:
+  // The next ones, up to so many.
+  void replay(std::size_t most) {
+    std::vector<JobId> ids;
+    const std::size_t end = std::min(jobs_.size(), next_ + most);
+    for (std::size_t i = next_; i < end; ++i) ids.push_back(jobs_[i].job.id);
+    const ReplayOptions options{.keep_attempts = plan_.keep_attempts, .delay = Milliseconds(0)};
+    const auto answers =
+        ask<std::vector<Status>>([&](auto done) { client_.inspector().replay(ids, options, std::move(done)); });
+    for (std::size_t i = 0; i < ids.size() && i < answers.size(); ++i) {
+      const std::uint32_t faults = plan_.keep_attempts ? jobs_[next_ + i].counts.total() : 0;
+      if (answers[i]) watch_.add(ids[i], faults);
+      ids_.push_back(ids[i]);
+      statuses_.push_back(answers[i]);
+    }
+    next_ = end;
+    show_progress();
+  }
+
+  void try_canaries() {
+    replay(plan_.canary);
+    const auto until = Clock::now() + plan_.timeout;
+    for (watch_.look(); watch_.open() > 0 && watch_.failed() == 0; watch_.look()) {
+      if (Clock::now() >= until) {
+        stop(kTryAgain, std::to_string(watch_.open()) + " of " + std::to_string(ids_.size()) +
+                            " canaries came to no end in time; is a worker running?");
+      }
+      std::this_thread::sleep_for(kLook);
+      show_progress();
+    }
+    if (watch_.failed() > 0) stop(kJobFailed, "a canary failed: " + watch_.first_failure());
+  }
+
+  void go_on_at_rate() {
+    const auto begin = Clock::now();
+    const std::size_t before = next_;
+    while (next_ < jobs_.size()) {
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      const auto due = before + 1 + static_cast<std::size_t>(seconds * plan_.rate);
+      if (due > next_) replay(std::min(due - next_, kBatch));
+      watch_.look();
+      stop_if_too_many_fail();
+      show_progress();
+      if (next_ < jobs_.size()) std::this_thread::sleep_for(kLook);
+    }
+  }
+
+  void stop_if_too_many_fail() {
+    const std::size_t judged = watch_.failed() + watch_.well();
+    const bool too_many = watch_.failed() * 100 > judged * static_cast<std::size_t>(plan_.stop_at);
+    if (next_ == jobs_.size() || watch_.failed() < kFewestFailures || !too_many) return;
+    stop(kJobFailed, std::to_string(watch_.failed()) + " of " + std::to_string(judged) +
+                         " that were tried failed again; " + watch_.first_failure());
+  }
+
+  [[noreturn]] void stop(int exit_code, const std::string& why) {
+    progress_.clear();
+    throw Failure{exit_code,
+                  "stopped after " + std::to_string(ids_.size()) + " of " + std::to_string(jobs_.size()) +
+                      " jobs, the rest stays dead: " + why,
+                  exit_code == kJobFailed ? "failed_again" : ""};
+  }
+
+  void show_progress() {
+    if (jobs_.empty()) return;
+    progress_.show_progress(next_, jobs_.size(),
+                            "replayed " + std::to_string(next_) + " of " + std::to_string(jobs_.size()) + ", " +
+                                std::to_string(watch_.well()) + " done, " + std::to_string(watch_.failed()) +
+                                " failed again");
+  }
+
+  Client& client_;
+  const Invocation& call_;
+  const std::vector<JobInfo>& jobs_;
+  const ReplayPlan& plan_;
+  ReplayWatch watch_;
+  StatusLine progress_;
+  std::size_t next_ = 0;
+  std::vector<JobId> ids_;
+  std::vector<Status> statuses_;
+};
+
+// What would be replayed, by kind.
+int print_plan(const Invocation& call, const std::vector<JobInfo>& jobs) {
+  std::map<std::string, std::uint64_t> kinds;
+  for (const JobInfo& info : jobs) ++kinds[info.job.kind];
+  JsonObject by_kind;
+  Table table;
+  for (const auto& [kind, count] : kinds) {
+    by_kind.add(kind, count);
+    table.row({"  " + kind, std::to_string(count)});
+  }
+  print(call, JsonObject().add("would_replay", jobs.size()).add("by_kind", by_kind),
+        "would replay " + std::to_string(jobs.size()) + " jobs\n" + table.text());
   return kOk;
 }
 
@@ -81,7 +266,7 @@ int replay(const Invocation& call) {
   }
   const std::vector<JobInfo> jobs = chosen(client, call);
   if (call.has(kDryRunFlag.name)) return print_plan(call, jobs);
-  return replay_jobs(client, call, jobs, plan);
+  return Replay(client, call, jobs, plan).run();
 }
 
 // When they died, in case --since was meant the other way round.
@@ -100,7 +285,7 @@ int remove(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
   const std::vector<JobInfo> jobs = chosen(client, call);
   if (jobs.empty()) {
-    std::puts(call.json() ? R"({"jobs":[]})" : "no dead jobs match");
+    print(call, JsonObject().add("jobs", JsonArray()), "no dead jobs match\n");
     return kOk;
   }
   confirm(call, "delete " + std::to_string(jobs.size()) + " dead jobs for good" + span_of(jobs));
@@ -109,7 +294,7 @@ int remove(const Invocation& call) {
   StatusLine status;
   std::vector<Status> statuses;
   for (std::size_t from = 0; from < ids.size(); from += kBatch) {
-    status.show(progress_bar(static_cast<double>(from) / static_cast<double>(ids.size())) + " deleting");
+    status.show_progress(from, ids.size(), "deleting");
     const std::vector<JobId> some(ids.begin() + static_cast<std::ptrdiff_t>(from),
                                   ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), from + kBatch)));
     for (Status& each :
@@ -129,7 +314,7 @@ int export_all(const Invocation& call) {
   status.show("reading dead jobs");
   const std::vector<JobInfo> jobs = dead_jobs(client, call, kNoLimit, true).jobs;
   status.clear();
-  for (const JobInfo& info : jobs) std::puts(to_json(info).text().c_str());
+  for (const JobInfo& info : jobs) print(to_json(info));
   return kOk;
 }
 

@@ -1,31 +1,68 @@
 // bide enqueue.
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bide/client.h"
-#include "bide/wait.h"
-#include "cli/body_source.h"
-#include "cli/command_groups.h"
+#include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
-#include "cli/job_text.h"
-#include "cli/json.h"
-#include "cli/open_store.h"
-#include "cli/say.h"
-#include "cli/waiting.h"
+#include "cli/jobs.h"
+#include "cli/open_client.h"
+#include "cli/output.h"
+#include "core/completion.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
-#include "wire/job_json.h"
+#include "platform/descriptor.h"
 
 namespace bide::cli {
 
 namespace {
+
+constexpr Flag kWaitFlag = {"--wait", "", "wait until the job is done or dead"};
+
+[[noreturn]] void fail_to_read(const std::string& name, int error) {
+  const int exit_code = error == EACCES || error == EPERM ? kNotPermitted : error == EIO ? kInputOutput : kNotThere;
+  throw Failure{exit_code, "cannot read the body from " + name + ": " + std::strerror(error)};
+}
+
+// Never reads more than a body may have, and one byte.
+std::string read_all(int descriptor, const std::string& name) {
+  std::string body;
+  std::array<char, 64 * 1024> buffer;
+  while (body.size() <= Limits::kBodyBytes) {
+    const std::size_t wanted = std::min(buffer.size(), Limits::kBodyBytes + 1 - body.size());
+    const ssize_t got = ::read(descriptor, buffer.data(), wanted);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_to_read(name, errno);
+    if (got == 0) return body;
+    body.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  fail_usage("the body from " + name + " has more than " + std::to_string(Limits::kBodyBytes) +
+             " bytes, which is the most; store it elsewhere and send its address");
+}
+
+// BODY as it is named on the command line: the text itself, - for stdin, @FILE.
+std::string read_body(const std::string& argument) {
+  if (argument == "-") return read_all(STDIN_FILENO, "stdin");
+  if (!argument.starts_with("@")) return argument;
+  const std::string path = argument.substr(1);
+  if (path.empty()) {
+    fail_usage("BODY: after @ the name of a file is expected; a body that begins with @ comes by stdin (-)");
+  }
+  const std::string name = core::quoted(path);
+  const platform::Descriptor file = platform::Descriptor::open(path, O_RDONLY);
+  if (!file.valid()) fail_to_read(name, errno);
+  return read_all(file.get(), name);
+}
 
 Headers headers_of(const Invocation& call) {
   Headers headers;
@@ -75,11 +112,15 @@ struct FieldFlag {
   std::string_view flag;
 };
 
-// Where on the command line a field of the job was said.
-constexpr std::array kFieldFlags = {
-    FieldFlag{"kind", "KIND"},           FieldFlag{"body", "BODY"},        FieldFlag{"time_limit", "--ttr"},
-    FieldFlag{"unique_key", "--unique"}, FieldFlag{"headers", "--header"}, FieldFlag{"content_type", "--content-type"},
-};
+// The flags that are not named after their field.
+constexpr auto kFieldFlags = std::to_array<FieldFlag>({
+    {"kind", "KIND"},
+    {"body", "BODY"},
+    {"time_limit", "--ttr"},
+    {"unique_key", "--unique"},
+    {"headers", "--header"},
+    {"content_type", "--content-type"},
+});
 
 void check(const Job& job, Time moment) {
   const auto problem = core::find_problem(job, moment);
@@ -105,7 +146,7 @@ void warn(const Job& job, Time moment, Warnings& warnings) {
 // Headers that only a server acts on. Through a server it checks them itself.
 void check_callback(const Invocation& call, const Job& job, Warnings& warnings) {
   if (url_of(call).starts_with("http")) return;
-  if (!wire::header_of(job, wire::kCallbackHeader).empty()) {
+  if (!core::header_of(job, core::kCallbackHeader).empty()) {
     if (!call.has("--queue")) {
       fail_usage("--header: bide-callback is delivered by a bide server only; give its address as --url, or as --queue "
                  "one that a server of this store delivers (callbacks, unless its configuration says otherwise)");
@@ -118,13 +159,13 @@ void check_callback(const Invocation& call, const Job& job, Warnings& warnings) 
 void warn_of_completions(const Invocation& call, const Client& client, const Job& job, Warnings& warnings) {
   if (url_of(call).starts_with("http")) return;
   const bool made = client.broker().capabilities().completions;
-  if (!wire::header_of(job, wire::kOnDoneHeader).empty()) {
-    warnings.add(std::string(wire::kOnDoneHeader) +
+  if (!core::header_of(job, core::kOnDoneHeader).empty()) {
+    warnings.add(std::string(core::kOnDoneHeader) +
                  (made ? ": delivered only by a bide server of this store"
                        : ": obeyed only when the job's worker gets it from a bide server"));
   }
-  if (!made && !wire::header_of(job, wire::kReplyQueueHeader).empty()) {
-    warnings.add(std::string(wire::kReplyQueueHeader) + ": obeyed only when the job's worker gets it from a bide server");
+  if (!made && !core::header_of(job, core::kReplyQueueHeader).empty()) {
+    warnings.add(std::string(core::kReplyQueueHeader) + ": obeyed only when the job's worker gets it from a bide server");
   }
 }
 
@@ -139,8 +180,8 @@ void warn_existed(const Client& client, const Job& given, Warnings& warnings) {
 }
 
 Enqueued enqueue_one(const Client& client, Job job) {
-  auto answers = take(bide::wait<std::vector<Result<Enqueued>>>(
-      [&](auto done) { client.broker().enqueue({std::move(job)}, std::move(done)); }));
+  auto answers = ask<std::vector<Result<Enqueued>>>(
+      [&](auto done) { client.broker().enqueue({std::move(job)}, std::move(done)); });
   if (answers.size() != 1) throw Failure{kUnreachable, "the broker answered too little"};
   return take(std::move(answers.front()));
 }
@@ -166,16 +207,9 @@ int enqueue(const Invocation& call) {
   const Enqueued enqueued = enqueue_one(client, job);
   if (enqueued.existed) warn_existed(client, job, warnings);
   if (call.has(kWaitFlag.name)) return wait_and_print(client, enqueued.id, timeout, call.json(), &warnings);
-  if (call.json()) {
-    std::puts(JsonObject()
-                  .add("id", enqueued.id.to_string())
-                  .add("existed", enqueued.existed)
-                  .add("warnings", warnings.to_json())
-                  .text()
-                  .c_str());
-  } else {
-    std::puts(enqueued.id.to_string().c_str());
-  }
+  print(call,
+        JsonObject().add("id", enqueued.id).add("existed", enqueued.existed).add("warnings", warnings.to_json()),
+        enqueued.id.to_string() + "\n");
   return kOk;
 }
 

@@ -24,8 +24,8 @@
 
 #include "bide/job.h"
 #include "cli/failure.h"
-#include "cli/program_guard.h"
 #include "core/quote.h"
+#include "platform/descriptor.h"
 
 extern char** environ;
 
@@ -34,6 +34,7 @@ namespace bide::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using platform::Descriptor;
 
 constexpr int kExitDead = 65;
 constexpr int kExitRetry = 75;
@@ -42,6 +43,67 @@ constexpr auto kFirstHold = std::chrono::seconds(1);
 constexpr auto kLongestHold = std::chrono::minutes(5);
 constexpr auto kLook = std::chrono::milliseconds(50);  // How often an attempt asks whether it is to stop.
 constexpr auto kUntilKill = std::chrono::seconds(2);
+
+// A process beside the worker that kills the worker's programs, and all they have started, when the worker dies without
+// having done so itself. It reads the numbers of their process groups from a pipe that only the worker can write to, and
+// whose end is the worker's. Each program's process registers itself before it becomes the program, so that none is
+// missed.
+class ProgramGuard {
+ public:
+  // Before the process has files or locks that must end with it, and before it has threads. Returns 0 or errno.
+  static int start() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
+    const pid_t child = ::fork();
+    const int reason = errno;
+    if (child == 0) {
+      ::close(ends[1]);
+      run(ends[0]);
+    }
+    ::close(ends[0]);
+    if (child > 0) {
+      to_guard_ = ends[1];
+      return 0;
+    }
+    ::close(ends[1]);
+    return reason;
+  }
+  // In the process that leads the group. Safe between fork and exec.
+  static void watch(pid_t group) { send(group); }
+  // Before its leader is waited for, as long as nobody else can have the number.
+  static void forget(pid_t group) { send(-group); }
+
+ private:
+  // Positive: watch this group; negative: forget it. Few bytes are written in one piece.
+  static void send(pid_t message) {
+    if (to_guard_ < 0) return;
+    while (::write(to_guard_, &message, sizeof message) < 0 && errno == EINTR) {
+    }
+  }
+
+  [[noreturn]] static void run(int from_worker) {
+    // Signals to the worker's terminal or service are not meant for it: it ends with the worker.
+    ::setpgid(0, 0);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_IGN);
+    ::prctl(PR_SET_NAME, "bide-guard");
+    std::set<pid_t> groups;
+    for (;;) {
+      pid_t message = 0;
+      const auto got = ::read(from_worker, &message, sizeof message);
+      if (got < 0 && errno == EINTR) continue;
+      if (got != sizeof message) break;
+      if (message > 0) {
+        groups.insert(message);
+      } else {
+        groups.erase(-message);
+      }
+    }
+    for (const pid_t group : groups) ::kill(-group, SIGKILL);
+    ::_exit(0);
+  }
+
+  static inline int to_guard_ = -1;
+};
 
 // The process groups of this process's programs. A group is killed only while its leader has not been waited for, so
 // that its number cannot have gone to somebody else.
@@ -86,52 +148,30 @@ Programs& programs() {
   return all;
 }
 
-class End {
- public:
-  explicit End(int descriptor = -1) : descriptor_(descriptor) {}
-  End(End&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  End& operator=(End&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~End() { close(); }
-  void close() {
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  }
-  int release() { return std::exchange(descriptor_, -1); }
-  int get() const { return descriptor_; }
-  bool open() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_;
-};
-
 struct Pipe {
-  End read;
-  End write;
+  Descriptor read;
+  Descriptor write;
 };
 
 [[noreturn]] void fail_start(int reason) { throw std::system_error(reason, std::generic_category()); }
 
 // Not one of the numbers that a program has its standard streams under, should they be free here.
-End opened(int descriptor) {
-  if (descriptor < 0) fail_start(errno);
-  if (descriptor > STDERR_FILENO) return End(descriptor);
-  const End low(descriptor);
-  return opened(::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+Descriptor above_standard(Descriptor opened) {
+  if (!opened.valid()) fail_start(errno);
+  if (opened.get() > STDERR_FILENO) return opened;
+  return above_standard(Descriptor(::fcntl(opened.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1)));
 }
 
 Pipe make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail_start(errno);
-  End write(ends[1]);
-  End read = opened(ends[0]);
-  return {std::move(read), opened(write.release())};
+  Descriptor read(ends[0]), write(ends[1]);
+  return {above_standard(std::move(read)), above_standard(std::move(write))};
 }
 
 // A file, not a pipe: should the worker die, its program must not take what it got so far for all of it.
-End file_of(const std::string& body) {
-  End file = opened(::memfd_create("bide-body", MFD_CLOEXEC));
+Descriptor file_of(const std::string& body) {
+  Descriptor file = above_standard(Descriptor(::memfd_create("bide-body", MFD_CLOEXEC)));
   for (std::size_t written = 0; written < body.size();) {
     const auto got = ::write(file.get(), body.data() + written, body.size() - written);
     if (got < 0 && errno != EINTR) fail_start(errno);
@@ -182,8 +222,8 @@ void limit(int resource, std::uint64_t value) {
 }
 
 // Between fork and exec only what is safe in a signal handler.
-[[noreturn]] void become(const ExecOptions& options, char* const* arguments, char* const* variables, pid_t worker, int in,
-                         int out, int error, int failure) {
+[[noreturn]] void exec_program(const ExecOptions& options, char* const* arguments, char* const* variables, pid_t worker,
+                               int in, int out, int error, int failure) {
   ::setpgid(0, 0);
   // Should the worker be killed, its program goes with it, and all that has started: the job will be run again elsewhere.
   ProgramGuard::watch(::getpid());
@@ -204,10 +244,10 @@ void limit(int resource, std::uint64_t value) {
   ::_exit(kExitNotStarted);
 }
 
-// Reads what one running program says.
-class Conversation {
+// A program that was started: reads its output, and stops it when the attempt is to stop.
+class RunningProgram {
  public:
-  Conversation(pid_t child, End out, End error, Context& context)
+  RunningProgram(pid_t child, Descriptor out, Descriptor error, Context& context)
       : child_(child), out_(std::move(out)), error_(std::move(error)), context_(context) {
     for (const int descriptor : {out_.get(), error_.get()}) ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
   }
@@ -216,7 +256,7 @@ class Conversation {
   int run() {
     for (;;) {
       stop_if_asked();
-      listen();
+      read_output();
       int status = 0;
       if (programs().reap(child_, status)) {
         read_result();
@@ -241,7 +281,7 @@ class Conversation {
     }
   }
 
-  void listen() {
+  void read_output() {
     std::array<pollfd, 2> waiting = {pollfd{out_.get(), POLLIN, 0}, pollfd{error_.get(), POLLIN, 0}};
     ::poll(waiting.data(), waiting.size(), static_cast<int>(kLook.count()));
     if (waiting[0].revents != 0) read_result();
@@ -264,18 +304,18 @@ class Conversation {
   }
 
   template <class Take>
-  static void read(End& from, Take take) {
+  static void read(Descriptor& from, Take take) {
     std::array<char, 64 * 1024> buffer;
-    while (from.open()) {
+    while (from.valid()) {
       const auto got = ::read(from.get(), buffer.data(), buffer.size());
       if (got < 0) return;
-      if (got == 0) return from.close();
+      if (got == 0) from = Descriptor();
       take(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
     }
   }
 
   const pid_t child_;
-  End out_, error_;
+  Descriptor out_, error_;
   Context& context_;
   std::string result_;
   std::uint64_t result_bytes_ = 0;
@@ -283,7 +323,7 @@ class Conversation {
   std::optional<Clock::time_point> asked_;
 };
 
-std::string described(int status, std::string errors) {
+std::string end_text(int status, std::string errors) {
   while (!errors.empty() && std::isspace(static_cast<unsigned char>(errors.back())) != 0) errors.pop_back();
   std::string text;
   if (WIFSIGNALED(status)) {
@@ -296,7 +336,7 @@ std::string described(int status, std::string errors) {
 }
 
 // 0 once the program has been started: the pipe closes by that. Otherwise errno of exec.
-int start_error(const End& failure) {
+int start_error(const Descriptor& failure) {
   int reason = 0;
   ssize_t got = 0;
   do {
@@ -306,8 +346,8 @@ int start_error(const End& failure) {
 }
 
 // Throws std::system_error when it cannot be started.
-Conversation start(const ExecOptions& options, Context& context) {
-  const End body = file_of(context.job().body);
+RunningProgram start(const ExecOptions& options, Context& context) {
+  const Descriptor body = file_of(context.job().body);
   Pipe out = make_pipe(), error = make_pipe(), failure = make_pipe();
   std::vector<std::string> command = options.command;
   std::vector<std::string> variables = environment_of(context);
@@ -317,15 +357,13 @@ Conversation start(const ExecOptions& options, Context& context) {
   const pid_t child = ::fork();
   if (child < 0) fail_start(errno);
   if (child == 0) {
-    become(options, arguments.data(), environment.data(), worker, body.get(), out.write.get(), error.write.get(),
+    exec_program(options, arguments.data(), environment.data(), worker, body.get(), out.write.get(), error.write.get(),
            failure.write.get());
   }
   // Both do it, so that it holds for whoever comes first.
   ::setpgid(child, child);
   programs().add(child);
-  out.write.close();
-  error.write.close();
-  failure.write.close();
+  for (Pipe* pipe : {&out, &error, &failure}) pipe->write = Descriptor();
   if (const int reason = start_error(failure.read)) {
     int ignored = 0;
     while (!programs().reap(child, ignored)) ::poll(nullptr, 0, 1);
@@ -363,22 +401,22 @@ bool wait_for_programs() { return programs().wait_until_none(kUntilKill + std::c
 void kill_all_programs() { programs().kill_all(); }
 
 Outcome run_program(const ExecOptions& options, Context& context) {
-  std::optional<Conversation> started;
+  std::optional<RunningProgram> started;
   try {
     started.emplace(start(options, context));
   } catch (const std::system_error& error) {
     return not_started(options, context, error.code().value());
   }
-  Conversation& conversation = *started;
-  const int status = conversation.run();
-  std::string text = described(status, conversation.take_errors());
-  if (conversation.stopped()) throw std::runtime_error("stopped before it had finished: " + text);
+  RunningProgram& program = *started;
+  const int status = program.run();
+  std::string text = end_text(status, program.take_errors());
+  if (program.stopped()) throw std::runtime_error("stopped before it had finished: " + text);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-    if (conversation.result_bytes() > Limits::kBodyBytes) {
-      throw std::runtime_error("the result has " + std::to_string(conversation.result_bytes()) + " bytes; at most " +
+    if (program.result_bytes() > Limits::kBodyBytes) {
+      throw std::runtime_error("the result has " + std::to_string(program.result_bytes()) + " bytes; at most " +
                                std::to_string(Limits::kBodyBytes) + " are allowed");
     }
-    context.set_result(conversation.take_result());
+    context.set_result(program.take_result());
     return Done{};
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDead) return dead(std::move(text));

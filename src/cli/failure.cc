@@ -1,79 +1,65 @@
 #include "cli/failure.h"
 
 #include <array>
+#include <cstdio>
 
-#include "cli/json.h"
+#include "cli/output.h"
 #include "core/secrets.h"
 
 namespace bide::cli {
 
 namespace {
 
-struct Row {
+struct ExitOfError {
   ErrorCode error;
   ExitCode exit;
 };
 
-constexpr std::array kRows = {
-    Row{ErrorCode::kInvalidArgument, kUsage},
-    Row{ErrorCode::kNotFound, kNotThere},
-    Row{ErrorCode::kAlreadyExists, kTryAgain},  // The key is free again when the job that holds it has finished.
-    Row{ErrorCode::kLeaseLost, kTryAgain},
-    Row{ErrorCode::kWrongState, kUsage},
-    Row{ErrorCode::kUnavailable, kUnreachable},
-    Row{ErrorCode::kUnconfirmed, kNotConfirmed},
-    Row{ErrorCode::kOverloaded, kTryAgain},
-    Row{ErrorCode::kDiskFull, kInputOutput},
-    Row{ErrorCode::kBusy, kTryAgain},
-    Row{ErrorCode::kPermissionDenied, kNotPermitted},
-    Row{ErrorCode::kCannotCreate, kCannotMake},
-    Row{ErrorCode::kDamaged, kDamagedData},
-    Row{ErrorCode::kNewerVersion, kDamagedData},
-    Row{ErrorCode::kIoError, kInputOutput},
-    Row{ErrorCode::kUnsupported, kUnreachable},
-};
-
-struct Name {
-  int exit;
-  std::string_view name;
-};
-
-constexpr std::array kNames = {
-    Name{kJobFailed, "job_failed"},
-    Name{kUsage, "usage"},
-    Name{kDamagedData, "damaged"},
-    Name{kNotThere, "not_found"},
-    Name{kUnreachable, "unavailable"},
-    Name{kInternal, "internal"},
-    Name{kCannotMake, "cannot_create"},
-    Name{kInputOutput, "io_error"},
-    Name{kTryAgain, "try_again"},
-    Name{kNotConfirmed, "unconfirmed"},
-    Name{kNotPermitted, "permission_denied"},
-    Name{kConfiguration, "configuration"},
+constexpr std::array kExitOfError = {
+    ExitOfError{ErrorCode::kInvalidArgument, kUsage},
+    ExitOfError{ErrorCode::kNotFound, kNotThere},
+    ExitOfError{ErrorCode::kAlreadyExists, kTryAgain},  // The key is free again when the job that holds it has finished.
+    ExitOfError{ErrorCode::kLeaseLost, kTryAgain},
+    ExitOfError{ErrorCode::kWrongState, kUsage},
+    ExitOfError{ErrorCode::kUnavailable, kUnreachable},
+    ExitOfError{ErrorCode::kUnconfirmed, kNotConfirmed},
+    ExitOfError{ErrorCode::kOverloaded, kTryAgain},
+    ExitOfError{ErrorCode::kDiskFull, kInputOutput},
+    ExitOfError{ErrorCode::kBusy, kTryAgain},
+    ExitOfError{ErrorCode::kPermissionDenied, kNotPermitted},
+    ExitOfError{ErrorCode::kCannotCreate, kCannotMake},
+    ExitOfError{ErrorCode::kDamaged, kDamagedData},
+    ExitOfError{ErrorCode::kNewerVersion, kDamagedData},
+    ExitOfError{ErrorCode::kIoError, kInputOutput},
+    ExitOfError{ErrorCode::kUnsupported, kUnreachable},
 };
 
 std::string_view name_of(const Failure& failure) {
   if (!failure.code.empty()) return failure.code;
-  for (const Name& each : kNames) {
-    if (each.exit == failure.exit_code) return each.name;
+  for (const ExitCodeInfo& info : kExitCodes) {
+    if (info.code == failure.exit_code) return info.name;
   }
   return "internal";
 }
 
 }  // namespace
 
-std::string to_json(const Failure& failure) {
-  return JsonObject()
-      .add("error", JsonObject()
-                        .add("code", name_of(failure))
-                        .add("message", core::without_secrets(failure.message))
-                        .add("exit", failure.exit_code))
-      .text();
+int report(const Failure& failure, bool json) {
+  std::fflush(stdout);
+  if (json) {
+    const JsonObject error = JsonObject()
+                                 .add("code", name_of(failure))
+                                 .add("message", core::without_secrets(failure.message))
+                                 .add("exit", failure.exit_code);
+    std::fprintf(stderr, "%s\n", JsonObject().add("error", error).text().c_str());
+  } else {
+    tell("error: " + failure.message);
+  }
+  return failure.exit_code;
 }
 
 int exit_code_of(ErrorCode code) {
-  for (const Row& row : kRows) {
+  for (const ExitOfError& row : kExitOfError) {
     if (row.error == code) return row.exit;
   }
   return kInternal;
@@ -83,6 +69,11 @@ void fail_usage(std::string message) { throw Failure{kUsage, std::move(message)}
 
 void fail(const Error& error) {
   throw Failure{exit_code_of(error.code), error.message, std::string(to_string(error.code))};
+}
+
+void fail_configured(const Error& error) {
+  const bool wrong = error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kUnsupported;
+  throw Failure{wrong ? kConfiguration : exit_code_of(error.code), error.message, std::string(to_string(error.code))};
 }
 
 }  // namespace bide::cli

@@ -1,21 +1,23 @@
+// The texts about commands, and the commands that print them: completion, manual, version.
+
 #include "cli/help.h"
 
-#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "cli/exit_texts.h"
-#include "cli/json.h"
-#include "cli/table.h"
-#include "cli/version.h"
+#include "cli/failure.h"
+#include "cli/invocation.h"
+#include "cli/output.h"
+#include "core/did_you_mean.h"
+#include "core/quote.h"
 
 namespace bide::cli {
 
 namespace {
-
-std::string argument_text(const Argument& argument) {
-  std::string text(argument.name);
-  if (argument.repeats) text += "...";
-  return argument.optional ? "[" + text + "]" : text;
-}
 
 std::string flag_text(const Flag& flag) {
   return std::string(flag.name) + (flag.value.empty() ? "" : " " + std::string(flag.value));
@@ -39,13 +41,6 @@ Table summaries(std::string_view group) {
 }
 
 }  // namespace
-
-std::string usage(const Command& command) {
-  std::string text = "bide " + std::string(command.path);
-  for (const Argument& argument : command.arguments) text += " " + argument_text(argument);
-  if (!command.flags.empty()) text += " [flags]";
-  return text;
-}
 
 std::string help_for_all() {
   return "bide: durable background jobs. A job is enqueued now, later or after a failure, runs at least once, and never\n"
@@ -95,8 +90,7 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
+// bide.1, in the macros of man(7).
 std::string manual_page() {
   std::string page = ".TH BIDE 1 \"\" \"bide " + std::string(version()) + "\" \"User Commands\"\n";
   page += ".SH NAME\nbide \\- durable background jobs\n";
@@ -117,17 +111,17 @@ std::string manual_page() {
     }
   }
   page += ".SH \"EXIT STATUS\"\n";
-  for (const ExitText& exit : kExitTexts) {
+  for (const ExitCodeInfo& exit : kExitCodes) {
     page += ".TP\n.B " + std::to_string(exit.code) + "\n" + roff(exit.text) + "\n";
   }
-  page += ".SH ENVIRONMENT\n";
-  for (const EnvironmentText& variable : kEnvironmentTexts) {
-    page += ".TP\n.B " + roff(variable.name) + "\n" + roff(variable.text) + "\n";
-  }
-  return page;
+  return page +
+         ".SH ENVIRONMENT\n"
+         ".TP\n.B BIDE_URL\nWhere the jobs live, when \\-\\-url is not given.\n"
+         ".TP\n.B NO_COLOR\nWhen not empty: no colour, also on a terminal.\n";
 }
 
-std::string commands_json() {
+// The whole table, for programs.
+JsonObject commands_json() {
   JsonArray commands;
   for (const Command& command : all_commands()) {
     JsonArray arguments;
@@ -153,7 +147,158 @@ std::string commands_json() {
                      .add("arguments", arguments)
                      .add("flags", flags));
   }
-  return JsonObject().add("version", version()).add("commands", commands).text();
+  return JsonObject().add("version", version()).add("commands", commands);
+}
+
+// What may follow each beginning: "" the first words, "job" its commands, "job list" its flags.
+std::map<std::string, std::vector<std::string>> continuations() {
+  std::map<std::string, std::vector<std::string>> all;
+  std::set<std::string> groups;
+  for (const Command& command : all_commands()) {
+    const std::string path(command.path);
+    const std::size_t space = path.find(' ');
+    if (groups.insert(path.substr(0, space)).second) all[""].push_back(path.substr(0, space));
+    if (space != std::string::npos) all[path.substr(0, space)].push_back(path.substr(space + 1));
+    for (const Flag& flag : command.flags) all[path].emplace_back(flag.name);
+    all[path].emplace_back(kHelpFlag.name);
+  }
+  return all;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string cases() {
+  std::string text;
+  for (const auto& [beginning, words] : continuations()) {
+    text += "    '" + beginning + "') words='" + joined(words) + "' ;;\n";
+  }
+  return text;
+}
+
+std::string bash() {
+  return "# bash completion for bide: source <(bide completion bash)\n"
+         "_bide() {\n"
+         "  local path= words= word\n"
+         "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+         "    case $word in -*) break ;; esac\n"
+         "    path=\"${path:+$path }$word\"\n"
+         "  done\n"
+         "  while :; do\n"
+         "    case $path in\n" +
+         cases() +
+         "    esac\n"
+         "    [[ -n $words || $path != *' '* ]] && break\n"
+         "    path=${path% *}\n"
+         "  done\n"
+         "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
+         "}\n"
+         "complete -o default -F _bide bide\n";
+}
+
+std::string zsh() {
+  return "#compdef bide\n"
+         "# zsh completion for bide: source <(bide completion zsh)\n"
+         "_bide() {\n"
+         "  local path_so_far= candidates= word\n"
+         "  for word in \"${(@)words[2,CURRENT-1]}\"; do\n"
+         "    [[ $word == -* ]] && break\n"
+         "    path_so_far=\"${path_so_far:+$path_so_far }$word\"\n"
+         "  done\n"
+         "  while :; do\n"
+         "    local words_found=\n"
+         "    case $path_so_far in\n" +
+         [] {
+           std::string text = cases();
+           for (std::size_t at = 0; (at = text.find(" words=", at)) != std::string::npos; at += 13) {
+             text.replace(at, 7, " words_found=");
+           }
+           return text;
+         }() +
+         "    esac\n"
+         "    candidates=$words_found\n"
+         "    [[ -n $candidates || $path_so_far != *' '* ]] && break\n"
+         "    path_so_far=${path_so_far% *}\n"
+         "  done\n"
+         "  compadd -- ${=candidates}\n"
+         "}\n"
+         "compdef _bide bide\n";
+}
+
+std::string fish() {
+  std::string text = "# fish completion for bide: bide completion fish | source\ncomplete -c bide -f\n";
+  std::set<std::string> groups;
+  for (const Command& command : all_commands()) {
+    const std::string path(command.path);
+    const std::size_t space = path.find(' ');
+    const std::string group = path.substr(0, space);
+    if (groups.insert(group).second) {
+      text += "complete -c bide -n __fish_use_subcommand -a " + group + "\n";
+    }
+    std::string condition = "__fish_seen_subcommand_from " + group;
+    if (space != std::string::npos) {
+      const std::string second = path.substr(space + 1);
+      text += "complete -c bide -n '" + condition + "' -a " + second + " -d '" + std::string(command.summary) + "'\n";
+      condition += "; and __fish_seen_subcommand_from " + second;
+    }
+    for (const Flag& flag : command.flags) {
+      text += "complete -c bide -n '" + condition + "' -l " + std::string(flag.name.substr(2)) +
+              (flag.value.empty() ? "" : " -r") + "\n";
+    }
+  }
+  return text;
+}
+
+struct Shell {
+  std::string_view name;
+  std::string (*script)();
+};
+constexpr auto kShells = std::to_array<Shell>({{"bash", bash}, {"zsh", zsh}, {"fish", fish}});
+
+int completion(const Invocation& call) {
+  const std::string name = call.argument(0);
+  std::vector<std::string_view> names;
+  for (const Shell& shell : kShells) {
+    names.push_back(shell.name);
+    if (shell.name != name) continue;
+    const std::string script = shell.script();
+    print(call, JsonObject().add("shell", name).add("script", script), script);
+    return kOk;
+  }
+  fail_usage("unknown shell " + core::quoted(name) + "; known are bash, zsh, fish" + core::did_you_mean(name, names));
+}
+
+int manual(const Invocation& call) {
+  print(call, commands_json(), manual_page());
+  return kOk;
+}
+
+int print_version(const Invocation& call) {
+  print(call, JsonObject().add("version", version()).add("compiler", __VERSION__),
+        "bide " + std::string(version()) + "\n");
+  return kOk;
+}
+
+}  // namespace
+
+std::string_view version() { return BIDE_VERSION; }
+
+std::vector<Command> help_commands() {
+  return {{.path = "completion",
+           .summary = "Write a completion script for a shell",
+           .details = "For this session: source <(bide completion bash)",
+           .arguments = {{"SHELL", "bash, zsh or fish"}},
+           .flags = {kJsonFlag},
+           .run = completion},
+          {.path = "manual",
+           .summary = "Write the manual page, for man",
+           .details = "To read it: bide manual | man -l -",
+           .flags = {{"--json", "", "every command, argument and flag as JSON instead"}},
+           .run = manual},
+          {.path = "version", .summary = "Say which bide this is", .flags = {kJsonFlag}, .run = print_version}};
 }
 
 }  // namespace bide::cli

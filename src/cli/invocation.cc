@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "cli/failure.h"
-#include "cli/help.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
+#include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/time_text.h"
 
@@ -18,6 +18,12 @@ namespace {
 
 constexpr std::string_view kArgumentsOnly = "--";  // What follows are arguments, whatever they look like.
 
+std::string argument_text(const Argument& argument) {
+  std::string text(argument.name);
+  if (argument.repeats) text += "...";
+  return argument.optional ? "[" + text + "]" : text;
+}
+
 const Flag* find_flag(const Command& command, std::string_view name) {
   const auto found =
       std::find_if(command.flags.begin(), command.flags.end(), [&](const Flag& flag) { return flag.name == name; });
@@ -26,6 +32,12 @@ const Flag* find_flag(const Command& command, std::string_view name) {
 
 [[noreturn]] void fail_flag(std::string_view flag, const std::string& message) {
   fail_usage(std::string(flag) + ": " + message);
+}
+
+// More would not fit where it is added to a clock.
+Milliseconds checked(std::string_view flag, const std::string& text, Milliseconds duration) {
+  if (duration <= Limits::kDelay) return duration;
+  fail_flag(flag, core::quoted(text) + " is too long; allowed: 0 to 36500d (100 years)");
 }
 
 [[noreturn]] void fail_unknown_flag(const Command& command, std::string_view given) {
@@ -52,6 +64,13 @@ void check_count(const Command& command, const std::vector<std::string>& given) 
 }
 
 }  // namespace
+
+std::string usage(const Command& command) {
+  std::string text = "bide " + std::string(command.path);
+  for (const Argument& argument : command.arguments) text += " " + argument_text(argument);
+  if (!command.flags.empty()) text += " [flags]";
+  return text;
+}
 
 bool asks_for_help(const Command& command, const std::vector<std::string>& words) {
   for (std::size_t at = 0; at < words.size() && words[at] != kArgumentsOnly; ++at) {
@@ -119,9 +138,7 @@ std::optional<Milliseconds> Invocation::duration(std::string_view flag) const {
   if (!text) return std::nullopt;
   const auto parsed = core::parse_duration(*text);
   if (!parsed) fail_flag(flag, parsed.error().message);
-  // More would not fit where it is added to a clock.
-  if (*parsed > Limits::kDelay) fail_flag(flag, core::quoted(*text) + " is too long; allowed: 0 to 36500d (100 years)");
-  return *parsed;
+  return checked(flag, *text, *parsed);
 }
 
 std::optional<Time> Invocation::time(std::string_view flag) const {
@@ -135,10 +152,7 @@ std::optional<Time> Invocation::time(std::string_view flag) const {
 std::optional<Time> Invocation::since(std::string_view flag) const {
   const auto text = value(flag);
   if (!text) return std::nullopt;
-  if (const auto back = core::parse_duration(*text)) {
-    if (*back > Limits::kDelay) fail_flag(flag, core::quoted(*text) + " is too long; allowed: 0 to 36500d (100 years)");
-    return now() - *back;
-  }
+  if (const auto back = core::parse_duration(*text)) return now() - checked(flag, *text, *back);
   const auto parsed = core::parse_time(*text);
   if (!parsed) fail_flag(flag, parsed.error().message + "; or a duration counted back from now, such as 2h");
   return *parsed;
@@ -163,6 +177,11 @@ std::vector<JobId> Invocation::job_ids() const {
   std::vector<JobId> ids;
   for (std::size_t i = 0; i < arguments_.size(); ++i) ids.push_back(job_id(i));
   return ids;
+}
+
+void check_name(std::string_view flag, std::string_view what, const std::string& name) {
+  if (core::is_name(name)) return;
+  fail_flag(flag, "invalid " + std::string(what) + " " + core::quoted(name) + std::string(core::kNameRule));
 }
 
 Time now() { return std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()); }

@@ -1,4 +1,4 @@
-// Invocation: what was typed after the name of a command, checked against its flags and arguments.
+// Invocation: the arguments and flags of one call of a command, parsed by its table.
 
 #pragma once
 
@@ -14,6 +14,9 @@
 #include "cli/command.h"
 
 namespace bide::cli {
+
+// "bide queue pause QUEUE [flags]"
+std::string usage(const Command& command);
 
 // --help or -h is among the words, and not as the value of a flag or as an argument behind --.
 bool asks_for_help(const Command& command, const std::vector<std::string>& words);
@@ -49,6 +52,9 @@ class Invocation {
   std::vector<std::string> arguments_;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
+
+// Throws Failure: "--queue: invalid queue name 'a b'; allowed: ...".
+void check_name(std::string_view flag, std::string_view what, const std::string& name);
 
 Time now();
 

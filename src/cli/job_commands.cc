@@ -1,18 +1,19 @@
 // bide job: looking at single jobs and putting them right.
 
-#include <cstdio>
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "cli/ask.h"
-#include "cli/command_groups.h"
-#include "cli/job_pages.h"
-#include "cli/job_selection.h"
-#include "cli/job_text.h"
-#include "cli/open_store.h"
-#include "cli/say.h"
-#include "cli/statuses.h"
-#include "cli/waiting.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/invocation.h"
+#include "cli/jobs.h"
+#include "cli/open_client.h"
+#include "cli/output.h"
+#include "core/quote.h"
 #include "core/time_text.h"
 
 namespace bide::cli {
@@ -23,13 +24,66 @@ constexpr Flag kPageFlag = {"--limit", "N", "jobs on a page, 1 to 1000; default:
 constexpr Argument kIdArgument = {"ID", "of the job"};
 constexpr Argument kIdsArgument = {"ID", "of the job; several are fine", false, true};
 
+// The broker sorts each part by itself; its cursors go behind the part's name.
+struct Part {
+  std::string_view name;
+  std::vector<JobState> states;
+};
+
+std::vector<Part> parts_of(const JobFilter& filter) {
+  std::vector<Part> parts = {{"live.", {JobState::kScheduled, JobState::kReady, JobState::kRunning}},
+                             {"finished.", {JobState::kDone, JobState::kDead}}};
+  if (filter.states.empty()) return parts;
+  for (Part& part : parts) {
+    std::erase_if(part.states, [&](JobState state) {
+      return std::find(filter.states.begin(), filter.states.end(), state) == filter.states.end();
+    });
+  }
+  std::erase_if(parts, [](const Part& part) { return part.states.empty(); });
+  return parts;
+}
+
+JobPage page_of(const Client& client, JobFilter filter, const Part& part, std::string cursor, std::size_t limit) {
+  filter.states = part.states;
+  return ask<JobPage>([&](auto done) { client.inspector().list(filter, std::move(cursor), limit, std::move(done)); });
+}
+
+// A page of jobs in the order people expect: what is still to come first, next due first; then what is finished, newest
+// first. `cursor` is empty, or the `next` of the page before.
+JobPage page_at(const Client& client, const JobFilter& filter, const std::string& cursor, std::size_t limit) {
+  const std::vector<Part> parts = parts_of(filter);
+  auto part = parts.begin();
+  std::string inside;
+  if (!cursor.empty()) {
+    part = std::find_if(parts.begin(), parts.end(), [&](const Part& each) { return cursor.starts_with(each.name); });
+    if (part == parts.end()) {
+      fail_usage("--cursor: " + core::quoted(cursor) + " is not one that was given out for these flags");
+    }
+    inside = cursor.substr(part->name.size());
+  }
+  JobPage page;
+  for (; part != parts.end(); ++part) {
+    if (page.jobs.size() == limit) {
+      if (!page_of(client, filter, *part, "", 1).jobs.empty()) page.next = part->name;
+      break;
+    }
+    JobPage more = page_of(client, filter, *part, std::exchange(inside, {}), limit - page.jobs.size());
+    std::move(more.jobs.begin(), more.jobs.end(), std::back_inserter(page.jobs));
+    if (!more.next.empty()) {
+      page.next = std::string(part->name) + more.next;
+      break;
+    }
+  }
+  return page;
+}
+
 int list(const Invocation& call) {
   JobFilter filter = filter_of(call);
   for (const std::string& state : call.values("--state")) filter.states.push_back(parse_state(state));
   const auto limit = static_cast<std::size_t>(call.number(kPageFlag.name, 50, 1, 1000));
   Client client = open_client(call, Missing::kRefuse);
   filter.bodies = call.json();
-  print_page(call, job_page_at(client.inspector(), filter, call.value_or(kCursorFlag.name, ""), limit), "no jobs match");
+  print_page(call, page_at(client, filter, call.value_or(kCursorFlag.name, ""), limit), "no jobs match");
   return kOk;
 }
 
@@ -37,7 +91,7 @@ int show(const Invocation& call) {
   const JobId id = call.job_id(0);
   Client client = open_client(call, Missing::kRefuse);
   const JobInfo info = take(client.find(id));
-  std::fputs(call.json() ? (to_json(info).text() + "\n").c_str() : job_page(info, now()).c_str(), stdout);
+  print(call, to_json(info), job_text(info, now()));
   return kOk;
 }
 
@@ -45,11 +99,7 @@ int explain(const Invocation& call) {
   const JobId id = call.job_id(0);
   Client client = open_client(call, Missing::kRefuse);
   const Explanation why = ask<Explanation>([&](auto done) { client.inspector().explain(id, std::move(done)); });
-  if (call.json()) {
-    std::puts(JsonObject().add("id", id.to_string()).add("code", why.code).add("text", why.text).text().c_str());
-  } else {
-    say(why.text);
-  }
+  print(call, JsonObject().add("id", id).add("code", why.code).add("text", why.text), for_people(why.text) + "\n");
   return kOk;
 }
 

@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "brokers/rabbitmq/lost_set.h"
-#include "cli/command_groups.h"
+#include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
-#include "cli/job_selection.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/rabbitmq_settings.h"
-#include "cli/say.h"
-#include "cli/table.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cli/failure.h"
-#include "cli/open_store.h"
+#include "cli/open_client.h"
 
 namespace bide::cli {
 

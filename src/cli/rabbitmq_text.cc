@@ -5,9 +5,7 @@
 #include <string_view>
 
 #include "brokers/rabbitmq/drift.h"
-#include "cli/say.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/output.h"
 
 namespace bide::cli {
 

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_groups.h"
+#include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/help.h"
 #include "cli/invocation.h"
-#include "cli/open_store.h"
-#include "cli/version.h"
+#include "cli/open_client.h"
 #include "server/config.h"
 #include "server/sd_notify.h"
 #include "server/server.h"
@@ -31,12 +31,6 @@ using server::Server;
 using server::ServerOptions;
 
 constexpr int kLargeBytes = 256 * 1024;
-
-// What is wrong with what was asked for is a matter of configuration; the rest has codes of its own.
-[[noreturn]] void fail_start(const Error& error) {
-  const bool is_wrong = error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kUnsupported;
-  throw Failure{is_wrong ? kConfiguration : exit_code_of(error.code), error.message, std::string(to_string(error.code))};
-}
 
 // The file first, and flags in place of what it says.
 ServerOptions options_of(const Invocation& call) {
@@ -129,7 +123,7 @@ int serve(const Invocation& call) {
   make_room_for_connections(options);
   const std::chrono::milliseconds grace = options.grace;
   auto started = Server::start(std::move(options));
-  if (!started) fail_start(started.error());
+  if (!started) fail_configured(started.error());
   Server& server = **started;
   systemd.ready("listening on " + server.urls().front());
 

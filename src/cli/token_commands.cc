@@ -4,21 +4,19 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cli/command_groups.h"
+#include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
-#include "cli/job_text.h"
-#include "cli/json.h"
-#include "cli/open_store.h"
-#include "cli/say.h"
-#include "cli/table.h"
+#include "cli/jobs.h"
+#include "cli/open_client.h"
+#include "cli/output.h"
 #include "core/did_you_mean.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
-#include "core/time_text.h"
 #include "platform/disk.h"
 #include "server/auth/scopes.h"
 #include "server/auth/token_file.h"
@@ -82,31 +80,26 @@ std::string queues_text(const Token& token) {
   return text;
 }
 
-std::string_view state_of(const Token& token) { return token.is_good_at(now()) ? "good" : "expired"; }
-
 JsonObject to_json(const Token& token) {
   JsonArray scopes;
   for (const server::Scope scope :
        {server::Scope::kRead, server::Scope::kWrite, server::Scope::kWork, server::Scope::kAdmin}) {
     if (server::Identity{.scopes = token.scopes}.may(scope)) scopes.add(server::to_string(scope));
   }
-  JsonObject json;
-  json.add("name", token.name).add("scopes", scopes).add("created", core::format_time(token.created));
-  if (token.expires)
-    json.add("expires", core::format_time(*token.expires));
-  else
-    json.add_null("expires");
-  JsonArray queues;
-  for (const std::string& queue : token.queues) queues.add(queue);
-  json.add("queues", queues);
-  return json.add("state", state_of(token));
+  return JsonObject()
+      .add("name", token.name)
+      .add("scopes", scopes)
+      .add("created", token.created)
+      .add("expires", token.expires)
+      .add("queues", JsonArray(token.queues))
+      .add("state", token.is_good_at(now()) ? "good" : "expired");
 }
 
 int create(const Invocation& call) {
   const std::string name = call.argument(0);
   if (!core::is_name(name)) {
     fail_usage("NAME: invalid name " + core::quoted(name) +
-               " for a token; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start");
+               " for a token" + std::string(core::kNameRule));
   }
   const std::string file = file_of(call);
   const std::string secret = server::make_token_secret();
@@ -132,7 +125,7 @@ int create(const Invocation& call) {
   make_data_directory(call, file);
   take(server::change_tokens(file, add));
   if (call.json()) {
-    std::puts(to_json(token).add("token", secret).add("file", file).text().c_str());
+    print(to_json(token).add("token", secret).add("file", file));
   } else {
     // Alone on stdout, so that it can be caught: TOKEN=$(bide token create ...)
     std::puts(secret.c_str());
@@ -146,9 +139,8 @@ int create(const Invocation& call) {
 int list(const Invocation& call) {
   const TokenList tokens = take(server::read_tokens(file_of(call)));
   if (call.json()) {
-    JsonArray array;
-    for (const Token& token : tokens) array.add(to_json(token));
-    std::puts(JsonObject().add("tokens", array).text().c_str());
+    const JsonArray array(tokens, [](const Token& token) { return to_json(token); });
+    print(JsonObject().add("tokens", array));
     return kOk;
   }
   if (tokens.empty()) {
@@ -162,7 +154,7 @@ int list(const Invocation& call) {
                token.expires ? relative_time(*token.expires, now()) : "never",
                token.is_good_at(now()) ? "" : "expired"});
   }
-  std::fputs(table.text().c_str(), stdout);
+  print(table.text());
   return kOk;
 }
 
@@ -180,13 +172,9 @@ int revoke(const Invocation& call) {
     return {};
   };
   take(server::change_tokens(file, remove));
-  if (call.json()) {
-    JsonArray revoked;
-    for (const std::string& name : call.arguments()) revoked.add(name);
-    std::puts(JsonObject().add("revoked", revoked).text().c_str());
-  } else {
-    for (const std::string& name : call.arguments())
-      say("token " + name + " is revoked; a running server knows within a second");
+  if (call.json()) print(JsonObject().add("revoked", JsonArray(call.arguments())));
+  for (const std::string& name : call.arguments()) {
+    if (!call.json()) say("token " + name + " is revoked; a running server knows within a second");
   }
   return kOk;
 }

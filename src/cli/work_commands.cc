@@ -5,23 +5,29 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "bide/worker.h"
-#include "cli/command_groups.h"
-#include "cli/drain.h"
+#include "cli/command.h"
 #include "cli/exec_handler.h"
 #include "cli/failure.h"
-#include "cli/held_jobs.h"
 #include "cli/invocation.h"
-#include "cli/open_store.h"
-#include "cli/work_log.h"
+#include "cli/jobs.h"
+#include "cli/open_client.h"
+#include "cli/output.h"
 #include "cli/work_options.h"
+#include "core/duration.h"
 #include "core/quote.h"
 
 namespace bide::cli {
@@ -32,12 +38,185 @@ constexpr std::chrono::milliseconds kFirstLook{50};
 constexpr std::chrono::milliseconds kLongestLook{500};
 constexpr int kMostFailedLooks = 60;
 
-// Ends a worker when its queues are drained.
-class Watcher {
+struct OutcomeText {
+  std::string event;
+  std::string line;
+  std::string error = {};
+};
+
+struct DescribeOutcome {
+  OutcomeText operator()(const Done&) const { return {"done", "done"}; }
+  OutcomeText operator()(const RetryAt& retry) const {
+    return {"retry", "failed, again in " + core::rough_duration(retry.after) + ": " + retry.error, retry.error};
+  }
+  OutcomeText operator()(const Dead& dead) const {
+    return {"dead", "dead, " + std::string(to_string(dead.reason)) + ": " + dead.error, dead.error};
+  }
+  OutcomeText operator()(const Returned& returned) const {
+    return {"returned", "given back: " + returned.note, returned.note};
+  }
+};
+
+// What is told about attempts: lines for people on stderr, or one JSON object a line on stdout. Safe to share between
+// threads.
+class WorkLog {
  public:
-  Watcher(Worker& worker, const Drain& drain, const std::atomic<int>& not_started)
+  WorkLog(bool json, bool quiet) : json_(json), quiet_(quiet) {}
+
+  void started(const Context& context) {
+    if (quiet_) return;
+    JsonObject json = event("started");
+    add_attempt(json, context.job(), context.attempt());
+    write(name_of(context.job(), context.attempt()) + ": starts", json);
+  }
+  // By its real end: a result that is too large, for instance, is a failure whatever the program said.
+  void finished(const Finished& finished) {
+    if (quiet_) return;
+    const OutcomeText told = std::visit(DescribeOutcome{}, finished.outcome);
+    const auto took = std::chrono::duration_cast<Milliseconds>(finished.took);
+    JsonObject json = event(told.event);
+    add_attempt(json, finished.job, finished.attempt).add("took_ms", took.count());
+    if (!told.error.empty()) json.add("error", told.error);
+    write(name_of(finished.job, finished.attempt) + " after " + core::rough_duration(took) + ": " + told.line, json);
+  }
+  void problem(std::string_view text) {
+    write("warning: " + std::string(text), event("problem").add("text", text));
+  }
+  // At the end, what --drain left behind.
+  void left(std::string_view queue, const std::string& why, std::uint64_t jobs, bool at_least) {
+    write("left in queue " + std::string(queue) + ": " + (at_least ? "at least " : "") + std::to_string(jobs) +
+              (jobs == 1 ? " job " : " jobs ") + why,
+          event("left").add("queue", queue).add("why", why).add("jobs", jobs).add("at_least", at_least));
+  }
+
+ private:
+  static JsonObject event(std::string_view name) { return JsonObject().add("at", now()).add("event", name); }
+
+  static JsonObject& add_attempt(JsonObject& json, const Job& job, std::uint32_t attempt) {
+    return json.add("id", job.id).add("kind", job.kind).add("queue", job.queue).add("attempt", attempt);
+  }
+
+  static std::string name_of(const Job& job, std::uint32_t attempt) {
+    return job.kind + " " + job.id.to_string() + " attempt " + std::to_string(attempt);
+  }
+
+  void write(const std::string& line, const JsonObject& json) {
+    std::lock_guard lock(mutex_);
+    if (!json_) return tell(line);
+    print(json);
+    std::fflush(stdout);
+  }
+
+  const bool json_;
+  const bool quiet_;  // Nothing about single attempts.
+  std::mutex mutex_;  // One line at a time.
+};
+
+// Jobs of kinds that the worker was not asked to run. The broker hands out jobs by queue, so the worker gets them all the
+// same: it gives them back uncharged, and leaves each alone for longer every time, up to five minutes. Safe to share
+// between threads.
+class HeldJobs {
+ public:
+  // What to settle the attempt with.
+  Outcome hold(const Context& context) {
+    std::lock_guard lock(mutex_);
+    if (ids_.size() < kMostRemembered) ids_.insert(context.job().id);
+    return Returned{.after = hold_time(context), .note = kNote};
+  }
+  // True for the first job of its kind.
+  bool is_new(const std::string& kind) {
+    std::lock_guard lock(mutex_);
+    return kinds_.size() < kMostRemembered && kinds_.insert(kind).second;
+  }
+  // When the worker ends: those that still wait because of it wait no longer.
+  void release(const Client& client) {
+    std::lock_guard lock(mutex_);
+    for (const JobId& id : std::exchange(ids_, {})) {
+      const auto info = client.find(id);
+      if (!info || info->state != JobState::kScheduled || info->note != kNote) continue;
+      // Somebody may have been faster: just as well.
+      (void)wait<void>([&](auto done) { client.inspector().reschedule(id, now(), std::move(done)); });
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostRemembered = 1000;  // A producer that makes up kinds must not grow the memory.
+  static constexpr char kNote[] = "the worker that got it runs other kinds only";
+
+  std::mutex mutex_;  // Guards everything below.
+  std::set<JobId> ids_;
+  std::set<std::string> kinds_;
+};
+
+// When `bide work --drain` has come to its end, and what it leaves behind.
+class Drain {
+ public:
+  Drain(const Client& client, const WorkPlan& plan) : client_(client), plan_(plan) {}
+
+  // Whether a job is left that this worker could run, now or later. Jobs of other kinds and those of a paused queue are
+  // not; one that runs elsewhere is, since it may come back. Throws Failure when the broker does not answer.
+  bool has_work() const {
+    for (const QueueInfo& queue : worker_queues()) {
+      const std::uint64_t waiting = queue.paused ? 0 : queue.scheduled + queue.ready;
+      if (waiting + queue.running == 0) continue;
+      if (plan_.kinds.empty()) return true;
+      std::vector<JobState> states = {JobState::kRunning};
+      if (!queue.paused) states.insert(states.end(), {JobState::kScheduled, JobState::kReady});
+      if (has_any(queue.name, states)) return true;
+    }
+    return false;
+  }
+
+  void tell_what_is_left(WorkLog& log) const {
+    if (!client_.broker().capabilities().inspect) return;  // Nobody can tell which ones.
+    for (const QueueInfo& queue : worker_queues()) {
+      if (queue.paused && queue.scheduled + queue.ready > 0) {
+        log.left(queue.name, "that wait, because the queue is paused", queue.scheduled + queue.ready, false);
+        continue;
+      }
+      if (queue.scheduled + queue.ready + queue.running == 0) continue;
+      const JobFilter filter{.states = {JobState::kScheduled, JobState::kReady, JobState::kRunning},
+                             .queue = queue.name,
+                             .bodies = false};
+      std::map<std::string, std::uint64_t> kinds;
+      const std::vector<JobInfo> jobs = list_all(client_, filter, kMostCounted).jobs;
+      for (const JobInfo& info : jobs) ++kinds[info.job.kind];
+      for (const auto& [kind, count] : kinds) {
+        log.left(queue.name, "of kind " + kind, count, jobs.size() == kMostCounted);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostCounted = 1000;
+
+  // Those of the worker's queues that are there.
+  std::vector<QueueInfo> worker_queues() const {
+    std::vector<QueueInfo> all = queues_of(client_);
+    std::erase_if(all, [&](const QueueInfo& queue) {
+      return std::none_of(plan_.worker.queues.begin(), plan_.worker.queues.end(),
+                          [&](const WorkerQueue& mine) { return mine.name == queue.name; });
+    });
+    return all;
+  }
+
+  bool has_any(const std::string& queue, const std::vector<JobState>& states) const {
+    return std::any_of(plan_.kinds.begin(), plan_.kinds.end(), [&](const std::string& kind) {
+      const JobFilter filter{.states = states, .queue = queue, .kind = kind, .bodies = false};
+      return !list_all(client_, filter, 1).jobs.empty();
+    });
+  }
+
+  const Client client_;
+  const WorkPlan& plan_;
+};
+
+// Ends a worker when its queues are drained.
+class DrainWatcher {
+ public:
+  DrainWatcher(Worker& worker, const Drain& drain, const std::atomic<int>& not_started)
       : worker_(worker), drain_(drain), not_started_(not_started), thread_([this] { watch(); }) {}
-  ~Watcher() { join(); }
+  ~DrainWatcher() { join(); }
 
   void join() {
     {
@@ -119,7 +298,7 @@ int work(const Invocation& call) {
   prepare_for_programs();
   Client client = open_client(call, Missing::kCreate);
 
-  WorkLog log({.json = call.json(), .quiet = call.has("--quiet")});
+  WorkLog log(call.json(), call.has("--quiet"));
   HeldJobs held;
   std::atomic<int> not_started = 0;
   plan.exec.on_not_started = [&](int error) {
@@ -155,7 +334,7 @@ int work(const Invocation& call) {
 
   const Drain drain(client, plan);
   if (plan.drain) require_drain(drain);
-  std::optional<Watcher> watcher;
+  std::optional<DrainWatcher> watcher;
   if (plan.drain) watcher.emplace(worker, drain, not_started);
   const int exit_code = worker.run();
   if (watcher) watcher->join();
@@ -163,7 +342,7 @@ int work(const Invocation& call) {
   // a signal the grace time is what counts.
   if (watcher && watcher->drained()) wait_for_programs();
   kill_all_programs();
-  held.let_go(client);
+  held.release(client);
   if (exit_code != kOk) throw Failure{exit_code, at_start};
   if (!at_start.empty()) log.problem(at_start);
   if (!watcher) return kOk;

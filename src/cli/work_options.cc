@@ -1,14 +1,17 @@
 #include "cli/work_options.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "cli/failure.h"
-#include "cli/program_lookup.h"
 #include "core/duration.h"
-#include "core/job_rules.h"
 #include "core/quote.h"
 
 namespace bide::cli {
@@ -18,6 +21,7 @@ namespace {
 constexpr std::uint64_t kLeastMemory = 16ull << 20;  // A shell needs a few MB to begin with.
 constexpr std::uint64_t kMostMemory = 1ull << 50;
 constexpr int kHeaviest = 1000;
+constexpr std::string_view kDefaultPath = "/bin:/usr/bin";  // What glibc takes when there is no $PATH.
 
 // NAME or NAME=WEIGHT.
 std::vector<WorkerQueue> queues_of(const Invocation& call) {
@@ -27,10 +31,7 @@ std::vector<WorkerQueue> queues_of(const Invocation& call) {
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     int weight = 1;
-    if (!core::is_name(name)) {
-      fail_usage("--queue: invalid queue name " + core::quoted(name) +
-                 "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start");
-    }
+    check_name("--queue", "queue name", name);
     if (equals != std::string::npos) {
       const char* const end = text.data() + text.size();
       const auto [stop, error] = std::from_chars(text.data() + equals + 1, end, weight);
@@ -44,18 +45,6 @@ std::vector<WorkerQueue> queues_of(const Invocation& call) {
   }
   if (queues.empty()) queues.emplace_back("default");
   return queues;
-}
-
-std::set<std::string> kinds_of(const Invocation& call) {
-  std::set<std::string> kinds;
-  for (const std::string& kind : call.values("--kind")) {
-    if (!core::is_name(kind)) {
-      fail_usage("--kind: invalid kind " + core::quoted(kind) +
-                 "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start");
-    }
-    kinds.insert(kind);
-  }
-  return kinds;
 }
 
 // 500M, 2G, 33554432.
@@ -102,6 +91,44 @@ ExecOptions exec_of(const Invocation& call) {
   return options;
 }
 
+// Where execvp would look: a name with a slash is a path, any other is looked for along $PATH.
+std::vector<std::string> candidates(const std::string& name) {
+  if (name.find('/') != std::string::npos) return {name};
+  const char* path = std::getenv("PATH");
+  std::string_view left = path == nullptr ? kDefaultPath : std::string_view(path);
+  std::vector<std::string> paths;
+  for (;;) {
+    const std::size_t end = std::min(left.find(':'), left.size());
+    const std::string folder(left.substr(0, end));
+    paths.push_back(folder.empty() ? name : folder + "/" + name);
+    if (end == left.size()) return paths;
+    left.remove_prefix(end + 1);
+  }
+}
+
+// Asked before the first job is taken, so that a slip of the pen costs no attempts.
+//
+// Throws Failure: 66 there is no such program, 77 there is but it cannot be executed.
+void require_program(const std::string& name) {
+  if (name.empty()) fail_usage("--exec: the name of the program is empty");
+  std::string found;
+  for (const std::string& path : candidates(name)) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) continue;
+    if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return;
+    if (found.empty()) found = path;
+  }
+  if (found.empty()) {
+    const bool path_given = name.find('/') != std::string::npos;
+    throw Failure{kNotThere, "--exec: there is no program " + core::quoted(name) +
+                                 (path_given ? "" : " in $PATH; a program in this folder is ./NAME") +
+                                 "; for a command with spaces use --shell"};
+  }
+  throw Failure{kNotPermitted, "--exec: " + core::quoted(found) +
+                                   " cannot be executed; it must be a file with the right to " +
+                                   "execute it (chmod +x)"};
+}
+
 }  // namespace
 
 WorkPlan work_plan(const Invocation& call) {
@@ -111,7 +138,10 @@ WorkPlan work_plan(const Invocation& call) {
   plan.worker.concurrency = static_cast<int>(call.number("--concurrency", 0, 1, 10'000));
   plan.worker.lease = between(call, "--lease", plan.worker.lease, std::chrono::seconds(1), std::chrono::hours(1));
   plan.worker.grace = between(call, "--grace", plan.worker.grace, Milliseconds(0), std::chrono::hours(24));
-  plan.kinds = kinds_of(call);
+  for (const std::string& kind : call.values("--kind")) {
+    check_name("--kind", "kind", kind);
+    plan.kinds.insert(kind);
+  }
   plan.drain = call.has("--drain");
   require_program(plan.exec.command.front());
   return plan;

@@ -13,9 +13,6 @@ namespace {
 
 using Problem = std::optional<JobProblem>;
 
-constexpr std::string_view kNameRule =
-    "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start";
-
 // By byte: 1 within a name, 2 at its start too. A table, because every job that comes is looked at here.
 constexpr std::array<std::uint8_t, 256> kNameBytes = [] {
   std::array<std::uint8_t, 256> table{};

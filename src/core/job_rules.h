@@ -31,5 +31,8 @@ Status validate(const Job& job, Time now);
 
 // A name for a queue or a kind: [A-Za-z0-9_-][A-Za-z0-9_.:-]*, at most Limits::kNameBytes.
 bool is_name(std::string_view text);
+// The end of a message about one that is not.
+inline constexpr std::string_view kNameRule =
+    "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start";
 
 }  // namespace bide::core

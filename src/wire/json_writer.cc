@@ -1,5 +1,6 @@
 #include "wire/json_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -100,7 +101,9 @@ JsonWriter& JsonWriter::string(std::string_view text) {
       continue;
     }
     const std::size_t bytes = character_bytes(text.substr(at));
-    if (bytes > 1) {
+    // U+0080 to U+009F: terminals obey these controls too. Their code is the second byte.
+    const bool high_control = bytes == 2 && text[at] == '\xc2' && static_cast<unsigned char>(text[at + 1]) < 0xa0;
+    if (bytes > 1 && !high_control) {
       at += bytes;
       continue;
     }
@@ -108,9 +111,9 @@ JsonWriter& JsonWriter::string(std::string_view text) {
     if (bytes == 0) {
       out_ += "\xef\xbf\xbd";
     } else {
-      append_escaped(out_, text[at]);
+      append_escaped(out_, text[at + bytes - 1]);
     }
-    from = ++at;
+    from = at += std::max<std::size_t>(bytes, 1);
   }
   out_ += text.substr(from);
   out_ += '"';
@@ -119,8 +122,11 @@ JsonWriter& JsonWriter::string(std::string_view text) {
 
 JsonWriter& JsonWriter::number(double value) {
   if (!std::isfinite(value)) return null();
-  char buffer[32];
-  const auto last = std::to_chars(buffer, buffer + sizeof buffer, value);
+  char buffer[64];
+  // 0.0001, not 1e-04, which is as right and harder to read.
+  const bool fixed = value == 0 || (std::fabs(value) >= 1e-6 && std::fabs(value) < 1e15);
+  const auto last = fixed ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed)
+                          : std::to_chars(buffer, buffer + sizeof buffer, value);
   return raw(std::string_view(buffer, static_cast<std::size_t>(last.ptr - buffer)));
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,44 @@ TEST(JsonWriter, EveryByteIsWrittenTheSameWhereverItStands) {
       EXPECT_EQ(is_utf8(text), byte < 0x80) << byte << " at " << at;
     }
   }
+}
+
+std::string string_json(std::string_view text) {
+  std::string out;
+  JsonWriter(out).string(text);
+  return out;
+}
+
+TEST(JsonWriter, ControlsAreEscapedSoThatAStringStaysOneLineAndSparesTheTerminal) {
+  EXPECT_EQ(string_json("plain"), R"("plain")");
+  EXPECT_EQ(string_json("a\"b\\c\nd\te\x01\x7f"), R"("a\"b\\c\nd\te\u0001\u007f")");
+  EXPECT_EQ(string_json(std::string_view("a\0b", 3)), R"("a\u0000b")");
+  EXPECT_EQ(string_json("a\xc2\x80\xc2\x9f\xc2\xa0"), "\"a\\u0080\\u009f\xc2\xa0\"");
+}
+
+TEST(JsonWriter, Utf8StaysAndAnythingElseIsReplaced) {
+  EXPECT_EQ(string_json("\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82"), "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82\"");
+  EXPECT_EQ(string_json("a\xff"), "\"a\xef\xbf\xbd\"");
+  EXPECT_TRUE(is_utf8("h\xc3\xa9llo"));
+  for (const char* bad :
+       {"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80", "\xf5\x80\x80\x80"}) {
+    EXPECT_FALSE(is_utf8(bad)) << string_json(bad);
+  }
+}
+
+TEST(JsonWriter, NumbersAreShortAndNeverInfinite) {
+  const auto number_json = [](double number) {
+    std::string out;
+    JsonWriter(out).number(number);
+    return out;
+  };
+  EXPECT_EQ(number_json(0.5), "0.5");
+  EXPECT_EQ(number_json(0.0001), "0.0001");
+  EXPECT_EQ(number_json(0), "0");
+  EXPECT_EQ(number_json(100'000), "100000");
+  EXPECT_EQ(number_json(1e300), "1e+300");
+  EXPECT_EQ(number_json(std::numeric_limits<double>::infinity()), "null");
+  EXPECT_EQ(number_json(std::numeric_limits<double>::quiet_NaN()), "null");
 }
 
 TEST(BatchJson, OneBadItemSparesTheOthers) {

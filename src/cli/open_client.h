@@ -1,8 +1,9 @@
-// Opening the broker that a command works on. Every command goes through here.
+// The broker that a command works on, and what most of them ask it.
 
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bide/client.h"
 #include "cli/invocation.h"
@@ -18,5 +19,8 @@ Client open_client(const std::string& url, Missing missing);
 std::string url_of(const Invocation& call);
 // bide:DIRECTORY, with what a URL cannot hold escaped.
 std::string url_of_directory(const std::string& directory);
+
+std::vector<QueueInfo> queues_of(const Client& client);
+AuditReport audit_of(const Client& client);
 
 }  // namespace bide::cli

@@ -1,9 +1,10 @@
-#include "cli/open_store.h"
+#include "cli/open_client.h"
 
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "cli/failure.h"
 #include "core/quote.h"
@@ -51,12 +52,18 @@ std::string url_of_directory(const std::string& directory) {
 Client open_client(const std::string& url, Missing missing) {
   if (missing == Missing::kRefuse) require_store(url);
   auto client = Client::open(url);
-  if (client) return std::move(*client);
-  const ErrorCode code = client.error().code;
-  const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
-  throw Failure{wrong_url ? kConfiguration : exit_code_of(code), client.error().message, std::string(to_string(code))};
+  if (!client) fail_configured(client.error());
+  return std::move(*client);
 }
 
 Client open_client(const Invocation& call, Missing missing) { return open_client(url_of(call), missing); }
+
+std::vector<QueueInfo> queues_of(const Client& client) {
+  return ask<std::vector<QueueInfo>>([&](auto done) { client.inspector().queues(std::move(done)); });
+}
+
+AuditReport audit_of(const Client& client) {
+  return ask<AuditReport>([&](auto done) { client.inspector().audit(std::move(done)); });
+}
 
 }  // namespace bide::cli

@@ -1,4 +1,4 @@
-#include "cli/job_text.h"
+#include "cli/jobs.h"
 
 #include <gtest/gtest.h>
 
@@ -11,15 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(JobText, Base64IsPadded) {
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foo"), "Zm9v");
-  EXPECT_EQ(base64("\xff\xff\xfe"), "///+");
-}
-
-TEST(JobText, TimesAreToldRoughly) {
+TEST(Jobs, TimesAreToldRoughly) {
   const Time now(Milliseconds(1'750'000'000'000));
   EXPECT_EQ(relative_time(now, now), "now");
   EXPECT_EQ(relative_time(Time(), now), "at an unknown time");
@@ -29,13 +21,13 @@ TEST(JobText, TimesAreToldRoughly) {
   EXPECT_EQ(relative_time(now - 50h - 5min, now), "2d 2h ago");
 }
 
-TEST(JobText, TextIsShortenedBetweenCharacters) {
+TEST(Jobs, TextIsShortenedBetweenCharacters) {
   EXPECT_EQ(shortened("short", 10), "short");
   EXPECT_EQ(shortened("0123456789abc", 10), "0123456...");
   EXPECT_EQ(shortened("012345\xc3\xa9\xc3\xa9\xc3\xa9", 10), "012345...");
 }
 
-TEST(JobText, AnUnknownStateIsRefusedWithTheNearest) {
+TEST(Jobs, AnUnknownStateIsRefusedWithTheNearest) {
   EXPECT_EQ(parse_state("dead"), JobState::kDead);
   try {
     parse_state("deda");
@@ -46,7 +38,7 @@ TEST(JobText, AnUnknownStateIsRefusedWithTheNearest) {
   }
 }
 
-TEST(JobText, ABodyThatIsNotTextIsGivenAsBase64) {
+TEST(Jobs, ABodyThatIsNotTextIsGivenAsBase64) {
   JobInfo info;
   info.job.body = "\xff";
   EXPECT_NE(to_json(info).text().find(R"("body_base64":"/w==")"), std::string::npos);
@@ -54,7 +46,7 @@ TEST(JobText, ABodyThatIsNotTextIsGivenAsBase64) {
   EXPECT_NE(to_json(info).text().find(R"("body":"text")"), std::string::npos);
 }
 
-TEST(JobText, EverythingThatIsNotTextIsGivenAsBase64) {
+TEST(Jobs, EverythingThatIsNotTextIsGivenAsBase64) {
   JobInfo info;
   info.job.unique_key = info.job.content_type = "\xff";
   info.job.headers = {{"a", "1"}, {"a", "2"}, {"b", "\xff"}};
@@ -66,7 +58,7 @@ TEST(JobText, EverythingThatIsNotTextIsGivenAsBase64) {
   EXPECT_NE(json.find(R"("text_base64":"/w==")"), std::string::npos) << json;
 }
 
-TEST(JobText, WhatIsNotKnownOfADoneJobIsNotMadeUp) {
+TEST(Jobs, WhatIsNotKnownOfADoneJobIsNotMadeUp) {
   JobInfo info;
   info.state = JobState::kDone;
   info.due = Time(Milliseconds(1'750'000'000'000));
@@ -75,7 +67,7 @@ TEST(JobText, WhatIsNotKnownOfADoneJobIsNotMadeUp) {
   EXPECT_NE(json.find(R"("due":null)"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("retry":null)"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("finished":"2025-)"), std::string::npos) << json;
-  EXPECT_EQ(job_page(info, *info.finished).find("retry"), std::string::npos);
+  EXPECT_EQ(job_text(info, *info.finished).find("retry"), std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,0 @@
-#include "cli/version.h"
-
-namespace bide::cli {
-
-std::string_view version() { return BIDE_VERSION; }
-
-}  // namespace bide::cli
