@@ -171,10 +171,11 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string cases() {
+// The branches of a case statement that sets this variable to what may follow.
+std::string cases(const std::string& variable) {
   std::string text;
   for (const auto& [beginning, words] : continuations()) {
-    text += "    '" + beginning + "') words='" + joined(words) + "' ;;\n";
+    text += "    '" + beginning + "') " + variable + "='" + joined(words) + "' ;;\n";
   }
   return text;
 }
@@ -189,7 +190,7 @@ std::string bash() {
          "  done\n"
          "  while :; do\n"
          "    case $path in\n" +
-         cases() +
+         cases("words") +
          "    esac\n"
          "    [[ -n $words || $path != *' '* ]] && break\n"
          "    path=${path% *}\n"
@@ -211,13 +212,7 @@ std::string zsh() {
          "  while :; do\n"
          "    local words_found=\n"
          "    case $path_so_far in\n" +
-         [] {
-           std::string text = cases();
-           for (std::size_t at = 0; (at = text.find(" words=", at)) != std::string::npos; at += 13) {
-             text.replace(at, 7, " words_found=");
-           }
-           return text;
-         }() +
+         cases("words_found") +
          "    esac\n"
          "    candidates=$words_found\n"
          "    [[ -n $candidates || $path_so_far != *' '* ]] && break\n"

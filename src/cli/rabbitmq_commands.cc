@@ -1,7 +1,7 @@
 // bide rabbitmq: what bide needs on a RabbitMQ server, and whether it is there and well. Over AMQP alone.
 
 #include <algorithm>
-#include <cstdio>
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "brokers/rabbitmq/doctor.h"
+#include "brokers/rabbitmq/drift.h"
 #include "brokers/rabbitmq/gc.h"
 #include "brokers/rabbitmq/plan.h"
 #include "cli/command.h"
@@ -17,10 +18,7 @@
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/rabbitmq_settings.h"
-#include "cli/rabbitmq_text.h"
 #include "core/duration.h"
-#include "core/job_rules.h"
-#include "core/quote.h"
 
 namespace bide::cli {
 
@@ -29,6 +27,168 @@ namespace {
 using namespace brokers::rabbitmq;
 
 constexpr ChannelNumber kLooking = 1;
+
+std::string_view name_of(Presence presence) {
+  constexpr std::array<std::string_view, 4> kNames = {"missing", "there", "differs", "unknown"};
+  return kNames[static_cast<std::size_t>(presence)];
+}
+
+std::string_view name_of(Finding::Weight weight) {
+  constexpr std::array<std::string_view, 4> kNames = {"ok", "ask", "warning", "problem"};
+  return kNames[static_cast<std::size_t>(weight)];
+}
+
+Style style_of(Finding::Weight weight) {
+  constexpr std::array kStyles = {Style::kGreen, Style::kPlain, Style::kYellow, Style::kRed};
+  return kStyles[static_cast<std::size_t>(weight)];
+}
+
+// The arguments that bide gives are texts, numbers and flags.
+std::string field_json(const Field& field) {
+  if (field.text() != nullptr) return json_string(*field.text());
+  if (field.number() != nullptr) return std::to_string(*field.number());
+  if (const bool* flag = std::get_if<bool>(&field.value)) return *flag ? "true" : "false";
+  return "null";
+}
+
+JsonObject arguments_json(const FieldTable& arguments) {
+  JsonObject json;
+  for (const auto& [name, field] : arguments) json.raw(name, field_json(field));
+  return json;
+}
+
+std::string arguments_text(const FieldTable& arguments) {
+  std::string text;
+  for (const auto& [name, field] : arguments) {
+    text += (text.empty() ? "" : " ") + name + "=" + (field.text() != nullptr ? *field.text() : field_json(field));
+  }
+  return text;
+}
+
+JsonObject& add_examined(JsonObject& json, const Examined& examined) {
+  json.add("state", name_of(examined.presence));
+  JsonArray differences;
+  for (const Difference& difference : examined.differences) {
+    differences.add(JsonObject()
+                        .add("argument", difference.argument)
+                        .add("wanted", difference.wanted)
+                        .add("current", difference.current));
+  }
+  return json.add("differences", differences).add("server_said", examined.words);
+}
+
+std::string state_text(const Examined& examined) {
+  std::string text(name_of(examined.presence));
+  for (const Difference& difference : examined.differences) {
+    text += " " + difference.argument + "=" + difference.current;
+  }
+  return text;
+}
+
+JsonObject to_json(const Plan& plan) {
+  JsonArray exchanges;
+  JsonArray queues;
+  JsonArray bindings;
+  for (const PlannedExchange& exchange : plan.exchanges) {
+    JsonObject json;
+    json.add("name", exchange.spec.name).add("type", exchange.spec.type);
+    json.add("arguments", arguments_json(exchange.spec.arguments));
+    exchanges.add(add_examined(json, exchange.examined));
+  }
+  for (const PlannedQueue& queue : plan.queues) {
+    JsonObject json;
+    json.add("name", queue.spec.name).add("arguments", arguments_json(queue.spec.arguments));
+    queues.add(add_examined(json, queue.examined));
+  }
+  for (const BindingSpec& binding : plan.bindings) {
+    bindings.add(JsonObject()
+                     .add("source", binding.source)
+                     .add("destination", binding.destination)
+                     .add("destination_type", binding.to_exchange ? "exchange" : "queue")
+                     .add("key", binding.key));
+  }
+  return JsonObject()
+      .add("missing", plan.missing())
+      .add("differing", plan.differing())
+      .add("exchanges", exchanges)
+      .add("queues", queues)
+      .add("bindings", bindings);
+}
+
+std::string plan_text(const Plan& plan) {
+  Table table({"what", "name", "state", "arguments"});
+  for (const PlannedExchange& exchange : plan.exchanges) {
+    table.row({exchange.spec.type + " exchange", exchange.spec.name, state_text(exchange.examined),
+               arguments_text(exchange.spec.arguments)});
+  }
+  for (const PlannedQueue& queue : plan.queues) {
+    table.row({"queue", queue.spec.name, state_text(queue.examined), arguments_text(queue.spec.arguments)});
+  }
+  std::string text = table.text() + "\n" + std::to_string(plan.missing()) + " missing, " +
+                     std::to_string(plan.differing()) + " with other arguments, " +
+                     std::to_string(plan.bindings.size()) +
+                     " bindings (AMQP does not show bindings; making one that is there changes nothing)\n";
+  for (const PlannedQueue& queue : plan.queues) {
+    for (const Difference& difference : queue.examined.differences) {
+      text += for_people(queue.spec.name + ": " + describe(difference)) + "\n";
+    }
+  }
+  return text;
+}
+
+JsonObject to_json(const std::vector<Finding>& findings) {
+  JsonArray all;
+  std::array<std::size_t, 4> counts{};
+  for (const Finding& finding : findings) {
+    counts[static_cast<std::size_t>(finding.weight)] += 1;
+    all.add(JsonObject()
+                .add("weight", name_of(finding.weight))
+                .add("check", finding.check)
+                .add("about", finding.about)
+                .add("text", finding.text)
+                .add("remedy", finding.remedy));
+  }
+  return JsonObject().add("problems", counts[3]).add("warnings", counts[2]).add("findings", all);
+}
+
+std::string findings_text(const std::vector<Finding>& findings) {
+  std::vector<const Finding*> sorted;
+  for (const Finding& finding : findings) sorted.push_back(&finding);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Finding* a, const Finding* b) { return a->weight > b->weight; });
+  std::string text;
+  for (const Finding* finding : sorted) {
+    std::string name(name_of(finding->weight));
+    name.resize(8, ' ');
+    const std::string line = (finding->about.empty() ? "" : finding->about + ": ") + finding->text;
+    text += styled(style_of(finding->weight), name) + " " + for_people(line) + "\n";
+    if (!finding->remedy.empty()) text += "         -> " + for_people(finding->remedy) + "\n";
+  }
+  return text;
+}
+
+JsonObject to_json(const std::vector<GcEntry>& entries, bool dry_run) {
+  JsonArray removed;
+  JsonArray kept;
+  for (const GcEntry& entry : entries) {
+    if (entry.removed) {
+      removed.add(entry.queue);
+    } else {
+      kept.add(JsonObject().add("queue", entry.queue).add("why", entry.why));
+    }
+  }
+  return JsonObject().add("dry_run", dry_run).add("removed", removed).add("kept", kept);
+}
+
+std::string gc_text(const std::vector<GcEntry>& entries, bool dry_run) {
+  if (entries.empty()) return "there are no delay queues\n";
+  std::string text;
+  for (const GcEntry& entry : entries) {
+    const std::string what = entry.removed ? (dry_run ? "would be removed" : "removed") : "kept: " + entry.why;
+    text += for_people(entry.queue + "  " + what) + "\n";
+  }
+  return text;
+}
 
 void add_delays(Deployment& deployment, std::string_view text) {
   while (true) {
@@ -43,12 +203,7 @@ void add_delays(Deployment& deployment, std::string_view text) {
 }
 
 std::vector<std::string> queues_of(const Invocation& call) {
-  for (const std::string& queue : call.values("--queue")) {
-    if (!core::is_name(queue)) {
-      fail_usage("--queue: invalid name " + core::quoted(queue) +
-                 "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start");
-    }
-  }
+  for (const std::string& queue : call.values("--queue")) check_name("--queue", "name", queue);
   return call.values("--queue");
 }
 
@@ -74,7 +229,7 @@ int plan(const Invocation& call) {
   const auto connection = connect(settings, "plan");
   Examiner examiner(*connection, kLooking);
   const Plan planned = take(make_plan(examiner, topology));
-  std::fputs(call.json() ? (to_json(planned).text() + "\n").c_str() : plan_text(planned).c_str(), stdout);
+  print(call, to_json(planned), plan_text(planned));
   return planned.differing() > 0 ? kConfiguration : kOk;
 }
 
@@ -89,18 +244,14 @@ int apply(const Invocation& call) {
     if (!differs) fail(applied.error());
     throw Failure{kConfiguration, applied.error().message + "; nothing was declared; `bide rabbitmq doctor` says more"};
   }
-  if (call.json()) {
-    std::puts(JsonObject()
-                  .add("declared", planned.missing())
-                  .add("there", planned.exchanges.size() + planned.queues.size() - planned.missing())
-                  .add("bindings", planned.bindings.size())
-                  .text()
-                  .c_str());
-  } else {
-    say(std::to_string(planned.missing()) + " exchanges and queues declared, " +
-        std::to_string(planned.exchanges.size() + planned.queues.size() - planned.missing()) + " were there; " +
-        std::to_string(planned.bindings.size()) + " bindings made or confirmed");
-  }
+  const std::size_t there = planned.exchanges.size() + planned.queues.size() - planned.missing();
+  print(call,
+        JsonObject()
+            .add("declared", planned.missing())
+            .add("there", there)
+            .add("bindings", planned.bindings.size()),
+        std::to_string(planned.missing()) + " exchanges and queues declared, " + std::to_string(there) +
+            " were there; " + std::to_string(planned.bindings.size()) + " bindings made or confirmed\n");
   return kOk;
 }
 
@@ -115,7 +266,7 @@ int doctor(const Invocation& call) {
     if (!found) fail_to_open(found.error());
     return std::move(*found);
   }();
-  std::fputs(call.json() ? (to_json(findings).text() + "\n").c_str() : findings_text(findings).c_str(), stdout);
+  print(call, to_json(findings), findings_text(findings));
   for (const Finding& finding : findings) {
     if (finding.weight == Finding::Weight::kProblem) return kJobFailed;
   }
@@ -133,9 +284,7 @@ int gc(const Invocation& call) {
         "stop all that enqueue or retry and say --while-stopped, or look with --dry-run");
   }
   const std::vector<GcEntry> entries = take(collect_garbage(settings, options));
-  std::fputs(call.json() ? (to_json(entries, options.dry_run).text() + "\n").c_str()
-                         : gc_text(entries, options.dry_run).c_str(),
-             stdout);
+  print(call, to_json(entries, options.dry_run), gc_text(entries, options.dry_run));
   return kOk;
 }
 

@@ -146,6 +146,13 @@ class WorkTest(command.CommandTest):
         self.assertEqual((job["state"], job["counts"]["timed_out"]), ("dead", 1))
         self.assert_ends()
 
+    def wait_until_started(self):
+        """Until a program has made the file `started`."""
+        deadline = time.monotonic() + 60
+        while not os.path.exists(f"{self.folder}/started"):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
     def assert_ends(self):
         """The process that wrote its number to the file `pid` is gone, or soon will be."""
         with open(f"{self.folder}/pid", encoding="utf-8") as file:
@@ -178,9 +185,7 @@ class WorkTest(command.CommandTest):
     def test_sigterm_returns_what_is_running_uncharged(self):
         job_id = self.bide("enqueue", "k").strip()
         worker = self.start("work", "--shell", "echo $$ > pid; touch started; sleep 1000", "--grace", "200ms")
-        deadline = time.monotonic() + 60
-        while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
-            time.sleep(0.02)
+        self.wait_until_started()
         worker.send_signal(signal.SIGTERM)
         worker.communicate(timeout=60)
         self.assertEqual(worker.returncode, 0)
@@ -189,34 +194,26 @@ class WorkTest(command.CommandTest):
         self.assertEqual(sum(job["counts"].values()), 0)
         self.assert_ends()
 
-    def test_a_killed_worker_takes_its_program_with_it(self):
+    def kill_worker_of(self, shell):
         self.bide("enqueue", "k")
-        worker = self.start("work", "--shell", "echo $$ > pid; touch started; exec sleep 1000")
-        deadline = time.monotonic() + 60
-        while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
-            time.sleep(0.02)
+        worker = self.start("work", "--shell", shell)
+        self.wait_until_started()
         worker.send_signal(signal.SIGKILL)
         worker.communicate(timeout=60)
         self.assert_ends()
 
+    def test_a_killed_worker_takes_its_program_with_it(self):
+        self.kill_worker_of("echo $$ > pid; touch started; exec sleep 1000")
+
     def test_a_killed_worker_takes_all_that_its_program_has_started(self):
-        self.bide("enqueue", "k")
-        worker = self.start("work", "--shell", "sleep 1000 & echo $! > pid; touch started; wait")
-        deadline = time.monotonic() + 60
-        while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
-            time.sleep(0.02)
-        worker.send_signal(signal.SIGKILL)
-        worker.communicate(timeout=60)
-        self.assert_ends()
+        self.kill_worker_of("sleep 1000 & echo $! > pid; touch started; wait")
 
     def test_jobs_that_a_killed_worker_had_not_begun_with_do_not_die_with_it(self):
         for i in range(60):
             self.bide("enqueue", "k", str(i), "--retry", "none")
         handler = self.script("read number\ntest $number -lt 20 || { touch started; exec sleep 1000; }\n")
         worker = self.start("work", "--exec", handler, "--concurrency", "1")
-        deadline = time.monotonic() + 60
-        while not os.path.exists(f"{self.folder}/started") and time.monotonic() < deadline:
-            time.sleep(0.02)
+        self.wait_until_started()
         worker.send_signal(signal.SIGKILL)
         worker.communicate(timeout=60)
         self.assertEqual([job["body"] for job in self.bide_json("dead", "list")["jobs"]], ["20"])
