@@ -59,7 +59,7 @@ class Stepper {
     if (auto granted = ledger_.grant(); !granted) return granted.error();
     if (Status committed = ledger_.commit(); !committed) return committed;
     for (const auto& callback : ledger_.take_callbacks()) callback({});
-    ledger_.take_spent()();
+    ledger_.take_garbage()();
     auto more = ledger_.tidy();
     if (!more) return more.error();
     ++figure.steps;
@@ -116,7 +116,7 @@ Result<std::vector<StepsFigure>> bench_steps(const StepsBenchOptions& options) {
         jobs.back().due = due;
         jobs.back().expires = due + hours(1);
       }
-      auto offer = std::make_shared<engine::Offer>(engine::Offer::of(std::move(jobs), wall()));
+      auto offer = std::make_shared<engine::EnqueueBatch>(engine::EnqueueBatch::of(std::move(jobs), wall()));
       if (Status stepped = stepper.step(figure, [&] { (void)ledger.enqueue(std::move(*offer)); }); !stepped) return stepped;
     }
     return {};

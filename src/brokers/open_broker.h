@@ -10,7 +10,6 @@
 #include "bide/broker.h"
 #include "bide/inspector.h"
 #include "bide/result.h"
-#include "engine/damage.h"
 #include "engine/options.h"
 
 namespace bide::brokers {

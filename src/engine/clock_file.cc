@@ -1,7 +1,6 @@
 #include "engine/clock_file.h"
 
-#include "engine/journal/checksum.h"
-#include "engine/journal/encoding.h"
+#include "platform/checksum.h"
 
 namespace bide::engine {
 
@@ -27,8 +26,8 @@ std::optional<std::int64_t> ClockFile::read(const std::string& boot, journal::Ad
   const std::int64_t before_us = in.i64();
   const std::int64_t after_us = in.i64();
   const journal::Address at = in.u64();
-  if (in.u64() != journal::checksum(boot, 0)) return std::nullopt;
-  if (in.u64() != journal::checksum(view.substr(0, kFileBytes - 8), 0)) return std::nullopt;
+  if (in.u64() != platform::checksum(boot, 0)) return std::nullopt;
+  if (in.u64() != platform::checksum(view.substr(0, kFileBytes - 8), 0)) return std::nullopt;
   return journal_end > at ? after_us : before_us;
 }
 
@@ -38,8 +37,8 @@ Status ClockFile::write(const std::string& boot, std::int64_t before_us, std::in
   out.i64(before_us);
   out.i64(after_us);
   out.u64(at);
-  out.u64(journal::checksum(boot, 0));
-  out.u64(journal::checksum(bytes, 0));
+  out.u64(platform::checksum(boot, 0));
+  out.u64(platform::checksum(bytes, 0));
   auto file = disk_.open(path_, platform::OpenMode::kCreate);
   Status written = file ? (*file)->write(0, bytes) : Status(file.error());
   if (!written) (void)disk_.remove(path_);

@@ -36,7 +36,7 @@ class ClockOverARestart : public ::testing::Test {
   void accept_and_close(bool in_order) {
     open();
     ASSERT_TRUE(ledger_->begin());
-    id_ = ledger_->enqueue(Offer::of({{.kind = "work", .delay = Milliseconds(8000)}}, {})).front().value().id;
+    id_ = ledger_->enqueue(EnqueueBatch::of({{.kind = "work", .delay = Milliseconds(8000)}}, {})).front().value().id;
     ASSERT_TRUE(ledger_->commit());
     if (!in_order) disk_.halt();
     ledger_.reset();
@@ -77,7 +77,7 @@ TEST_F(ClockOverARestart, ADelayKeepsItsLengthWhenTheClockIsSetWhileTheStoreIsCl
 TEST_F(ClockOverARestart, ADelayKeepsItsLengthWhenTheClockWasSetTwiceAndNothingOfItWritten) {
   open();
   ASSERT_TRUE(ledger_->begin());
-  id_ = ledger_->enqueue(Offer::of({{.kind = "work", .delay = Milliseconds(8000)}}, {})).front().value().id;
+  id_ = ledger_->enqueue(EnqueueBatch::of({{.kind = "work", .delay = Milliseconds(8000)}}, {})).front().value().id;
   // The steps are collected while a commit is under way, and the process is killed before theirs.
   const auto commit = ledger_->begin_commit();
   for (int i = 0; i < 2; ++i) {
@@ -121,7 +121,7 @@ TEST_F(ClockOverARestart, ATimeOfTheWallClockIsNotMoved) {
   open();
   ASSERT_TRUE(ledger_->begin());
   const Time due(Milliseconds(ledger_->now_ms() + 8000));
-  id_ = ledger_->enqueue(Offer::of({{.kind = "work", .due = due}}, {})).front().value().id;
+  id_ = ledger_->enqueue(EnqueueBatch::of({{.kind = "work", .due = due}}, {})).front().value().id;
   ASSERT_TRUE(ledger_->commit());
   ledger_.reset();
   clock_.step_wall(-kHourMs);

@@ -6,44 +6,12 @@
 
 namespace bide::engine {
 
-using journal::RecordType;
 using journal::RecordView;
 using journal::Segment;
 
 namespace {
 
 std::uint64_t bytes_of(const Segment& segment) { return segment.end - segment.base; }
-
-// The job a record belongs to, looking through Moved. Nil for records that are never needed later.
-Status owner(const RecordView& view, JobId& id, RecordView& inner) {
-  inner = view;
-  if (static_cast<RecordType>(view.type) == RecordType::kMoved) {
-    journal::Moved moved;
-    if (Status decoded = decode(view, moved); !decoded) return decoded;
-    inner = moved.inner;
-  }
-  switch (static_cast<RecordType>(inner.type)) {
-    case RecordType::kAccepted: {
-      journal::AcceptedBrief record;
-      if (Status decoded = decode(inner, record); !decoded) return decoded;
-      id = record.id;
-      return {};
-    }
-    case RecordType::kChanged: {
-      journal::Changed record;
-      if (Status decoded = decode(inner, record); !decoded) return decoded;
-      id = record.id;
-      return {};
-    }
-    case RecordType::kDone: {
-      journal::DoneRecord record;
-      if (Status decoded = decode(inner, record); !decoded) return decoded;
-      id = record.id;
-      return {};
-    }
-    default: id = JobId(); return {};
-  }
-}
 
 }  // namespace
 
@@ -74,7 +42,7 @@ Status Compactor::forget_dead_segments(journal::Address snapshot_at) {
     auto path = journal_.forget(base);
     if (!path) return path.error().code == ErrorCode::kOverloaded ? Status() : path.error();
     unreadable_.erase(base);
-    superfluous_.push_back(std::move(*path));
+    obsolete_files_.push_back(std::move(*path));
     state_.live_bytes().forget(base);
   }
   return {};
@@ -111,10 +79,9 @@ Result<bool> Compactor::move(std::size_t bytes) {
   std::optional<Error> not_copied;
   journal::Address stopped_at = 0;
   const auto copy = [&](const RecordView& view) -> Status {
-    JobId id;
-    RecordView inner;
-    if (Status found = owner(view, id, inner); !found) return found;
-    const Slot slot = id.is_nil() ? kNoSlot : state_.find(id);
+    const auto id = job_of(view);
+    if (!id) return id.error();
+    const Slot slot = id->is_nil() ? kNoSlot : state_.find(*id);
     if (slot == kNoSlot) return {};
     const Entry& entry = state_[slot];
     const bool needed = (entry.body_bytes != 0 && entry.body_address == view.at.address) ||
@@ -122,7 +89,7 @@ Result<bool> Compactor::move(std::size_t bytes) {
     if (!needed) return {};
     Status copied = journal_.reserve(view.at.bytes + 64);
     if (copied) {
-      const journal::Moved moved{view.at, inner};
+      const journal::Moved moved{view.at, *unwrap(view)};
       copied = state_.apply(moved, append(journal_, moved));
     }
     if (!copied) not_copied = copied.error();

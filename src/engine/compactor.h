@@ -28,7 +28,7 @@ class Compactor {
 
   // Does without what a snapshot at this address has made superfluous. Somebody has to delete the files.
   Status forget_dead_segments(journal::Address snapshot_at);
-  std::vector<std::string> take_superfluous() { return std::exchange(superfluous_, {}); }
+  std::vector<std::string> take_obsolete_files() { return std::exchange(obsolete_files_, {}); }
 
   // Too much garbage: there is work to do.
   bool over_budget() const;
@@ -52,7 +52,7 @@ class Compactor {
   const std::uint64_t segment_bytes_;
   const std::uint64_t beside_;
   bool busy_ = false;
-  std::vector<std::string> superfluous_;
+  std::vector<std::string> obsolete_files_;
   std::optional<journal::Segment> victim_;
   journal::Address cursor_ = 0;
   std::optional<journal::Address> failed_at_;  // Where reading the victim failed once.

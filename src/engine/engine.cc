@@ -43,20 +43,20 @@ void print_damage(const Damage& damage) {
 
 class EngineSubscription : public Subscription {
  public:
-  EngineSubscription(std::shared_ptr<Inbox> inbox, std::uint32_t number, std::array<std::thread::id, 2> telling_threads,
+  EngineSubscription(std::shared_ptr<RequestQueue> requests, std::uint32_t number, std::array<std::thread::id, 2> completing_threads,
                      std::shared_ptr<std::atomic<bool>> ended)
-      : inbox_(std::move(inbox)), number_(number), telling_threads_(telling_threads), ended_(std::move(ended)) {}
+      : requests_(std::move(requests)), number_(number), completing_threads_(completing_threads), ended_(std::move(ended)) {}
 
   ~EngineSubscription() override {
     *ended_ = true;
     const auto end = [this](Completion<void> done) {
       Request request{[number = number_](Ledger& ledger) { ledger.unsubscribe(number); },
                       [done](const Status& status) { done(status); }};
-      if (!inbox_->post(std::move(request))) done({});
+      if (!requests_->post(std::move(request))) done({});
     };
-    // A thread that tells cannot wait to be told, nor need it.
-    const auto itself = std::find(telling_threads_.begin(), telling_threads_.end(), std::this_thread::get_id());
-    if (itself != telling_threads_.end()) {
+    // A thread that runs completions cannot wait for one, and need not.
+    const auto itself = std::find(completing_threads_.begin(), completing_threads_.end(), std::this_thread::get_id());
+    if (itself != completing_threads_.end()) {
       end([](const Status&) {});
     } else {
       (void)wait<void>(end);
@@ -64,17 +64,17 @@ class EngineSubscription : public Subscription {
   }
 
   void set_credit(int credit) override {
-    inbox_->post({[number = number_, credit](Ledger& ledger) { ledger.set_credit(number, credit); }, nullptr});
+    requests_->post({[number = number_, credit](Ledger& ledger) { ledger.set_credit(number, credit); }, nullptr});
   }
   void set_delivery_limit(std::uint64_t deliveries) override {
-    inbox_->post(
+    requests_->post(
         {[number = number_, deliveries](Ledger& ledger) { ledger.set_delivery_limit(number, deliveries); }, nullptr});
   }
 
  private:
-  const std::shared_ptr<Inbox> inbox_;
+  const std::shared_ptr<RequestQueue> requests_;
   const std::uint32_t number_;
-  const std::array<std::thread::id, 2> telling_threads_;
+  const std::array<std::thread::id, 2> completing_threads_;
   const std::shared_ptr<std::atomic<bool>> ended_;
 };
 
@@ -119,16 +119,16 @@ Engine::Engine(EngineOptions options, std::unique_ptr<platform::Random> random, 
       random_(std::move(random)),
       virtual_time_(options_.clock != &platform::real_clock()),
       open_report_(ledger->open_report()),
-      clock_watch_(options_.clock->watch([inbox = inbox_] { inbox->wake(); })),
+      clock_watch_(options_.clock->watch([requests = requests_] { requests->wake(); })),
       ledger_(std::move(ledger)),
-      committer_([inbox = inbox_] { inbox->wake(); }),
+      committer_([requests = requests_] { requests->wake(); }),
       thread_([this] { run(); }) {}
 
 Engine::~Engine() {
   const std::thread::id caller = std::this_thread::get_id();
-  platform::require(caller != thread_.get_id() && caller != teller_.thread_id() && !reads_.is_own_thread(),
+  platform::require(caller != thread_.get_id() && caller != completions_.thread_id() && !reads_.is_own_thread(),
                     "an engine is closed by a completion or a sink of its own, which it would wait for");
-  inbox_->close();
+  requests_->close();
   thread_.join();
   reads_.stop();
 }
@@ -147,7 +147,7 @@ void Engine::submit(Completion<T> done, Run run, std::uint64_t bytes) {
                     if (call->result && (committed || !*call->result)) return call->done(std::move(*call->result));
                     call->done(call->result ? unconfirmed(committed.error()) : not_begun(committed.error()));
                   }};
-  if (!inbox_->post(std::move(request), bytes)) {
+  if (!requests_->post(std::move(request), bytes)) {
     call->done(Error{ErrorCode::kUnavailable, "the engine is closed"});
   }
 }
@@ -156,30 +156,30 @@ void Engine::run() {
   std::vector<Request> requests;
   bool open = true;
   while (open) {
-    open = inbox_->take(requests, time_to_sleep(), !committing_);
-    turn(requests);
+    open = requests_->take(requests, time_to_sleep(), !committing_);
+    run_step(requests);
     requests.clear();
   }
-  while (!failure_ && (ledger_->has_tasks() || committing_)) turn(requests);
-  teller_.wait_until_idle();
+  while (!failure_ && (ledger_->has_tasks() || committing_)) run_step(requests);
+  completions_.wait_until_idle();
   ledger_->abandon(failure_.value_or(Error{ErrorCode::kUnavailable, "the engine was closed"}));
-  // It may be deleting segments, and the directory is the next owner's when the ledger is gone.
+  // The committer may still be deleting segments; the ledger holds the lock of the directory.
   committer_.wait_until_idle();
   ledger_.reset();
 }
 
-void Engine::turn(std::vector<Request>& requests) {
+void Engine::run_step(std::vector<Request>& requests) {
   const bool busy = !requests.empty();
   Status went_well = failure_ ? Status(*failure_) : Status();
-  // A new segment can only begin between batches, and some requests want the disk for themselves.
+  // A new segment can only begin between batches; some requests must not run during a commit.
   const bool alone = std::any_of(requests.begin(), requests.end(), [](const Request& request) { return request.alone; });
   if (went_well && committing_ && (alone || ledger_->journal().segment_full())) went_well = finish_commit();
   if (went_well) went_well = collect(requests);
   const bool full = ledger_->journal().batch_bytes() > kMostCollected;
-  if (went_well && committing_ && (committer_.is_done() || full || inbox_->is_closed())) went_well = finish_commit();
+  if (went_well && committing_ && (committer_.is_done() || full || requests_->is_closed())) went_well = finish_commit();
   if (went_well && !committing_) went_well = commit();
-  if (went_well && committed_) tell(*std::exchange(committed_, std::nullopt), {});
-  if (went_well && !committing_) tell(std::exchange(collected_, {}), {});
+  if (went_well && committed_) complete(*std::exchange(committed_, std::nullopt), {});
+  if (went_well && !committing_) complete(std::exchange(collected_, {}), {});
   if (went_well) {
     std::lock_guard lock(mutex_);
     pressure_ = ledger_->pressure();
@@ -195,23 +195,23 @@ void Engine::turn(std::vector<Request>& requests) {
   if (went_well) return;
 
   if (!failure_) fail(went_well.error());
-  if (committed_) tell(*std::exchange(committed_, std::nullopt), {});
+  if (committed_) complete(*std::exchange(committed_, std::nullopt), {});
   if (committing_) {
     (void)ledger_->end_commit(committer_.wait());
-    tell(*std::exchange(committing_, std::nullopt), went_well);
+    complete(*std::exchange(committing_, std::nullopt), went_well);
   }
   keep(requests);
-  tell(std::exchange(collected_, {}), went_well);
+  complete(std::exchange(collected_, {}), went_well);
 }
 
-// They are told with the step that is being collected.
+// Completed with the step that is being collected.
 void Engine::keep(std::vector<Request>& requests) {
   collected_.requests.insert(collected_.requests.end(), std::make_move_iterator(requests.begin()),
                              std::make_move_iterator(requests.end()));
   requests.clear();
 }
 
-// Applies what was asked for, and what has come due. The requests are moved from.
+// Applies the requests and whatever has become due. The requests are moved from.
 Status Engine::collect(std::vector<Request>& requests) {
   if (Status begun = ledger_->begin(); !begun) return begun;
   for (Request& request : requests) {
@@ -233,7 +233,7 @@ Status Engine::collect(std::vector<Request>& requests) {
   return {};
 }
 
-// On whichever thread commits.
+// Runs on the thread that commits.
 Status Engine::timed(const std::function<Status()>& commit) const {
   if (!options_.on_commit) return commit();
   const std::int64_t begun_us = options_.clock->now().elapsed_us;
@@ -242,16 +242,16 @@ Status Engine::timed(const std::function<Status()>& commit) const {
   return committed;
 }
 
-// What is large and must be synced is handed to the committer; what is small is quicker alone.
+// A large commit that must be synced goes to the committer; a small one is faster on this thread.
 Status Engine::commit() {
   ++steps_;
   const std::size_t bytes = ledger_->journal().batch_bytes();
   if (bytes < kWorthAThread || !ledger_->needs_sync()) {
     Status committed = bytes == 0 ? ledger_->commit() : timed([this] { return ledger_->commit(); });
-    if (committed) ledger_->take_spent()();
+    if (committed) ledger_->take_garbage()();
     return committed;
   }
-  committer_.start([this, commit = ledger_->begin_commit()] { return timed(commit); }, ledger_->take_spent());
+  committer_.start([this, commit = ledger_->begin_commit()] { return timed(commit); }, ledger_->take_garbage());
   committing_ = std::exchange(collected_, {});
   committing_->is_large = true;
   return {};
@@ -263,23 +263,24 @@ Status Engine::finish_commit() {
   if (outcome) {
     committed_ = std::move(step);
   } else {
-    tell(std::move(step), outcome);
+    complete(std::move(step), outcome);
   }
   return outcome;
 }
 
-// A step that was worth another thread's commit is worth another thread's telling.
-void Engine::tell(Step step, const Status& committed) {
+// The completions of a large step run on the completion thread, those of a small one on this thread if nothing is queued
+// there: completions run in the order of their steps, one at a time.
+void Engine::complete(Step step, const Status& committed) {
   if (step.requests.empty() && step.deliveries.empty() && step.callbacks.empty()) return;
-  if (!step.is_large && teller_.is_idle()) {
-    hand_out(step, committed);
+  if (!step.is_large && completions_.is_idle()) {
+    run_completions(step, committed);
   } else {
-    teller_.add([this, shared = std::make_shared<Step>(std::move(step)), committed] { hand_out(*shared, committed); });
+    completions_.add([this, shared = std::make_shared<Step>(std::move(step)), committed] { run_completions(*shared, committed); });
   }
 }
 
-// Leases first: whoever is told that its subscription has ended gets no more.
-void Engine::hand_out(Step& step, const Status& committed) const {
+// Leases first: after the end of a subscription has been completed, its sink is not called again.
+void Engine::run_completions(Step& step, const Status& committed) const {
   if (committed) {
     for (Delivery& delivery : step.deliveries) {
       const Milliseconds age((options_.clock->now().elapsed_us - delivery.granted_us + 999) / 1000);
@@ -295,7 +296,7 @@ void Engine::hand_out(Step& step, const Status& committed) const {
 
 Status Engine::tidy(bool busy) {
   if (committing_) {
-    // What has been collected since then stays where it is: most of housekeeping may not come between.
+    // Records may have been collected since; only writing the snapshot is allowed between them.
     if (ledger_->is_writing_snapshot()) {
       auto more = ledger_->write_snapshot();
       if (!more) return more.error();
@@ -304,11 +305,11 @@ Status Engine::tidy(bool busy) {
     }
     if (!ledger_->journal().batch_empty()) return {};
     if (Status synced = finish_commit(); !synced) return synced;
-    tell(*std::exchange(committed_, std::nullopt), {});
+    complete(*std::exchange(committed_, std::nullopt), {});
   }
   auto more = ledger_->tidy(busy);
   if (!more) return more.error();
-  if (!busy) ledger_->take_spent()();
+  if (!busy) ledger_->take_garbage()();
   more_to_tidy_ = *more;
   if (!more_to_tidy_ && !busy) busy_until_us_ = 0;
   return {};
@@ -320,7 +321,7 @@ void Engine::fail(const Error& error) {
     std::lock_guard lock(mutex_);
     pressure_ = {Pressure::Level::kBlocked, "the store failed: " + error.message, Milliseconds(0)};
   }
-  teller_.wait_until_idle();
+  completions_.wait_until_idle();
   ledger_->abandon(unconfirmed(error));
   options_.on_fatal(error);
 }
@@ -343,10 +344,10 @@ std::optional<std::chrono::microseconds> Engine::time_to_sleep() const {
 
 void Engine::wait_until_idle() {
   do {
-    inbox_->wait_until_resting();
-    teller_.wait_until_idle();
+    requests_->wait_until_idle();
+    completions_.wait_until_idle();
     reads_.wait_until_idle();
-  } while (!inbox_->is_resting());  // Whoever was told may have asked for more.
+  } while (!requests_->is_idle());  // A completion may have posted a request.
 }
 
 void Engine::tidy_up() {
@@ -358,7 +359,7 @@ void Engine::tidy_up() {
                         done(committed ? std::move(*result) : Result<bool>(committed.error()));
                       }};
       request.alone = true;
-      if (!inbox_->post(std::move(request))) done(false);
+      if (!requests_->post(std::move(request))) done(false);
     });
     more = answer && *answer;
   }
@@ -376,19 +377,19 @@ Engine::DiskUse Engine::disk_use() {
 Time Engine::wall_time() const { return Time(Milliseconds(options_.clock->now().wall_us / 1000)); }
 
 void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
-  if (inbox_->bytes() > options_.inbox_bytes) {
-    done(Error{ErrorCode::kOverloaded, "too many jobs are waiting to be written (inbox_bytes): try again in a moment"});
+  if (requests_->bytes() > options_.queued_bytes) {
+    done(Error{ErrorCode::kOverloaded, "too many jobs are waiting to be written: try again in a moment"});
     return;
   }
-  Offer offer = Offer::of(std::move(jobs), wall_time());
-  const std::uint64_t bytes = offer.bytes();
+  EnqueueBatch batch = EnqueueBatch::of(std::move(jobs), wall_time());
+  const std::uint64_t bytes = batch.bytes();
   if (bytes > options_.call_bytes) {
     done(too_large(bytes, options_.call_bytes));
     return;
   }
   submit<std::vector<Result<Enqueued>>>(
       std::move(done),
-      [offer = std::move(offer)](Ledger& ledger) mutable { return ledger.enqueue(std::move(offer)); }, bytes);
+      [batch = std::move(batch)](Ledger& ledger) mutable { return ledger.enqueue(std::move(batch)); }, bytes);
 }
 
 Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options, LeaseSink sink) {
@@ -396,22 +397,22 @@ Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options
   const std::uint32_t number = ++last_subscription_;
   // Leases that were given while the subscription was being ended go back.
   auto ended = std::make_shared<std::atomic<bool>>(false);
-  LeaseSink deliver = [ended, inbox = inbox_, sink = std::move(sink)](std::vector<Lease> leases) {
+  LeaseSink deliver = [ended, requests = requests_, sink = std::move(sink)](std::vector<Lease> leases) {
     if (!*ended) {
       sink(std::move(leases));
       return;
     }
     std::vector<LeaseRef> back;
     for (const Lease& lease : leases) back.push_back({lease.job.id, lease.token});
-    inbox->post({[back = std::move(back)](Ledger& ledger) { (void)ledger.end_leases(back, WorkerEnd::kStopped); }, nullptr});
+    requests->post({[back = std::move(back)](Ledger& ledger) { (void)ledger.end_leases(back, WorkerEnd::kStopped); }, nullptr});
   };
   Request request{[number, options = std::move(options), deliver = std::move(deliver)](Ledger& ledger) {
                     ledger.subscribe(number, options, deliver);
                   },
                   nullptr};
-  if (!inbox_->post(std::move(request))) return Error{ErrorCode::kUnavailable, "the engine is closed"};
+  if (!requests_->post(std::move(request))) return Error{ErrorCode::kUnavailable, "the engine is closed"};
   return std::unique_ptr<Subscription>(
-      new EngineSubscription(inbox_, number, {thread_.get_id(), teller_.thread_id()}, std::move(ended)));
+      new EngineSubscription(requests_, number, {thread_.get_id(), completions_.thread_id()}, std::move(ended)));
 }
 
 void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
@@ -420,19 +421,19 @@ void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extende
 }
 
 void Engine::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
-  Verdicts verdicts = Verdicts::of(std::move(settlements), wall_time());
-  if (verdicts.bytes() > options_.call_bytes) {
-    done(too_large(verdicts.bytes(), options_.call_bytes));
+  SettleBatch batch = SettleBatch::of(std::move(settlements), wall_time());
+  if (batch.bytes() > options_.call_bytes) {
+    done(too_large(batch.bytes(), options_.call_bytes));
     return;
   }
-  submit<std::vector<Status>>(std::move(done), [verdicts = std::move(verdicts)](Ledger& ledger) mutable {
-    return ledger.settle(std::move(verdicts));
+  submit<std::vector<Status>>(std::move(done), [batch = std::move(batch)](Ledger& ledger) mutable {
+    return ledger.settle(std::move(batch));
   });
 }
 
 void Engine::mark_delivered(std::vector<LeaseRef> leases) {
   if (leases.empty()) return;
-  inbox_->post({[leases = std::move(leases)](Ledger& ledger) { (void)ledger.mark_delivered(leases); }, nullptr});
+  requests_->post({[leases = std::move(leases)](Ledger& ledger) { (void)ledger.mark_delivered(leases); }, nullptr});
 }
 
 void Engine::save_body(LeaseRef lease, std::string body, Completion<void> done) {
@@ -448,9 +449,9 @@ void Engine::end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<
 }
 
 Pressure Engine::pressure() const {
-  const std::uint64_t waiting = inbox_->bytes();
+  const std::uint64_t waiting = requests_->bytes();
   std::lock_guard lock(mutex_);
-  if (pressure_.level == Pressure::Level::kOk && waiting > options_.inbox_bytes / 2) {
+  if (pressure_.level == Pressure::Level::kOk && waiting > options_.queued_bytes / 2) {
     return {Pressure::Level::kHigh, "jobs come faster than the disk takes them", Milliseconds(10)};
   }
   return pressure_;
@@ -475,12 +476,12 @@ std::span<JobInfo> jobs_of(JobPage& page) { return page.jobs; }
 }  // namespace
 
 template <class T>
-Completion<T> Engine::filled_in(std::shared_ptr<LateBodies> late, Completion<T> done,
+Completion<T> Engine::filled_in(std::shared_ptr<DeferredBodies> deferred, Completion<T> done,
                                 std::function<void(Completion<T>)> again) {
-  return [this, late = std::move(late), done = std::move(done), again = std::move(again)](Result<T> result) {
-    if (!result || late->size() == 0) return done(std::move(result));
-    reads_.run([late, done, again, given = std::make_shared<Result<T>>(std::move(result))] {
-      if (!late->read_into(jobs_of(**given))) return again(done);
+  return [this, deferred = std::move(deferred), done = std::move(done), again = std::move(again)](Result<T> result) {
+    if (!result || deferred->size() == 0) return done(std::move(result));
+    reads_.run([deferred, done, again, given = std::make_shared<Result<T>>(std::move(result))] {
+      if (!deferred->read_into(jobs_of(**given))) return again(done);
       done(std::move(*given));
     });
   };
@@ -491,16 +492,16 @@ void Engine::find(JobId id, Completion<JobInfo> done) {
     submit<JobInfo>(std::move(tell), [id](Ledger& ledger) { return ledger.find(id); });
   };
   if (virtual_time_) return at_once(std::move(done));
-  const auto late = std::make_shared<LateBodies>();
-  submit<JobInfo>(filled_in<JobInfo>(late, std::move(done), at_once),
-                  [id, late](Ledger& ledger) { return ledger.find(id, late.get()); });
+  const auto deferred = std::make_shared<DeferredBodies>();
+  submit<JobInfo>(filled_in<JobInfo>(deferred, std::move(done), at_once),
+                  [id, deferred](Ledger& ledger) { return ledger.find(id, deferred.get()); });
 }
 
 namespace {
 
-// For calls that the ledger completes by itself, later.
+// For calls that the ledger completes itself, in a later step.
 template <class T, class Run>
-void hand_over(Inbox& inbox, Completion<T> done, Run run) {
+void submit_task(RequestQueue& requests, Completion<T> done, Run run) {
   auto started = std::make_shared<bool>(false);
   Request request{[done, started, run = std::move(run)](Ledger& ledger) {
                     *started = true;
@@ -509,7 +510,7 @@ void hand_over(Inbox& inbox, Completion<T> done, Run run) {
                   [done, started](const Status& committed) {
                     if (!committed && !*started) done(not_begun(committed.error()));
                   }};
-  if (!inbox.post(std::move(request))) done(Error{ErrorCode::kUnavailable, "the engine is closed"});
+  if (!requests.post(std::move(request))) done(Error{ErrorCode::kUnavailable, "the engine is closed"});
 }
 
 }  // namespace
@@ -519,14 +520,14 @@ void Engine::list(JobFilter filter, std::string cursor, std::size_t limit, Compl
     done(Error{ErrorCode::kInvalidArgument, "limit " + std::to_string(limit) + ": 1 to 1000"});
     return;
   }
-  const auto list_with = [this, filter, cursor, limit](std::shared_ptr<LateBodies> late, Completion<JobPage> tell) {
-    hand_over<JobPage>(*inbox_, std::move(tell), [filter, cursor, limit, late](Ledger& ledger, const auto& told) {
-      ledger.list(filter, cursor, limit, told, late);
+  const auto list_with = [this, filter, cursor, limit](std::shared_ptr<DeferredBodies> deferred, Completion<JobPage> tell) {
+    submit_task<JobPage>(*requests_, std::move(tell), [filter, cursor, limit, deferred](Ledger& ledger, const auto& told) {
+      ledger.list(filter, cursor, limit, told, deferred);
     });
   };
   if (virtual_time_) return list_with(nullptr, std::move(done));
-  const auto late = std::make_shared<LateBodies>(filter.bodies);
-  list_with(late, filled_in<JobPage>(late, std::move(done), [list_with](Completion<JobPage> again) {
+  const auto deferred = std::make_shared<DeferredBodies>(filter.bodies);
+  list_with(deferred, filled_in<JobPage>(deferred, std::move(done), [list_with](Completion<JobPage> again) {
     list_with(nullptr, std::move(again));
   }));
 }
@@ -536,15 +537,15 @@ void Engine::explain(JobId id, Completion<Explanation> done) {
 }
 
 void Engine::audit(Completion<AuditReport> done) {
-  hand_over<AuditReport>(*inbox_, std::move(done), [](Ledger& ledger, const auto& tell) { ledger.audit(tell); });
+  submit_task<AuditReport>(*requests_, std::move(done), [](Ledger& ledger, const auto& tell) { ledger.audit(tell); });
 }
 
 GiveUp Engine::watch(JobId id, Completion<JobInfo> done) {
   const std::uint64_t number = ++last_watch_;
-  hand_over<JobInfo>(*inbox_, std::move(done),
+  submit_task<JobInfo>(*requests_, std::move(done),
                      [id, number](Ledger& ledger, const auto& tell) { ledger.watch(id, number, tell); });
-  return [inbox = std::weak_ptr<Inbox>(inbox_), id, number] {
-    const std::shared_ptr<Inbox> open = inbox.lock();
+  return [requests = std::weak_ptr<RequestQueue>(requests_), id, number] {
+    const std::shared_ptr<RequestQueue> open = requests.lock();
     if (open) open->post({[id, number](Ledger& ledger) { ledger.give_up_watch(id, number); }, nullptr});
   };
 }
@@ -571,7 +572,7 @@ void Engine::pause(std::string queue, bool paused, Completion<void> done) {
 }
 
 void Engine::purge(std::string queue, Completion<std::uint64_t> done) {
-  hand_over<std::uint64_t>(*inbox_, std::move(done),
+  submit_task<std::uint64_t>(*requests_, std::move(done),
                            [queue = std::move(queue)](Ledger& ledger, const auto& tell) { ledger.purge(queue, tell); });
 }
 

@@ -1,6 +1,6 @@
-// Engine: the embedded broker. One thread owns a Ledger and feeds it: it takes all requests that have come, applies
-// them, writes once, syncs once, and completes them all. While a large step is being synced, by a thread of its own, the
-// next one is collected and applied; and a third thread tells the callers of such a step that it is durable.
+// Engine: the embedded broker. One thread owns the Ledger. It takes all waiting requests, applies them, and makes them
+// durable with one write and one sync (group commit), then completes them. A large commit is written and synced by the
+// committer's thread while the next step is collected, and its completions run on a third thread.
 //
 //   auto engine = bide::engine::Engine::open({.directory = "./data"});
 
@@ -14,10 +14,10 @@
 #include "bide/broker.h"
 #include "bide/inspector.h"
 #include "engine/committer.h"
-#include "engine/inbox.h"
+#include "engine/request_queue.h"
 #include "engine/ledger.h"
 #include "engine/options.h"
-#include "engine/teller.h"
+#include "engine/completion_thread.h"
 #include "platform/task_thread.h"
 
 namespace bide::engine {
@@ -26,7 +26,7 @@ class Engine : public Broker, public Inspector {
  public:
   // See Ledger::open for the errors.
   static Result<std::unique_ptr<Engine>> open(EngineOptions options);
-  // Completes what has been asked for, returns the leases of this process, and closes the store.
+  // Completes all requests, returns the leases of this process, and closes the store.
   ~Engine() override;
 
   // Broker.
@@ -52,13 +52,13 @@ class Engine : public Broker, public Inspector {
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;
 
-  // For whoever gives leases to other processes: the worker of these is gone, in order or not.
+  // For a server that leases jobs to other processes: the worker of these leases has stopped or crashed.
   void end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done);
 
   // What opening found.
   const OpenReport& open_report() const { return open_report_; }
-  // Blocks until the engine sleeps: everything that was asked for is answered, and what is due by the clock has been
-  // handed out to whoever has credit. Does nothing for it but wait.
+  // Blocks until the engine sleeps: every request is completed, and jobs that are due have been delivered to whoever has
+  // credit.
   void wait_until_idle();
   // Blocks until housekeeping has nothing left to do.
   void tidy_up();
@@ -73,10 +73,10 @@ class Engine : public Broker, public Inspector {
   Engine(EngineOptions options, std::unique_ptr<platform::Random> random, std::unique_ptr<Ledger> ledger);
   template <class T, class Run>
   void submit(Completion<T> done, Run run, std::uint64_t bytes = 0);
-  // What was left out of the answer is filled in by another thread. Where that fails the ledger is asked `again`, without it.
+  // Fills in the deferred bodies on another thread. If one cannot be read, `again` asks the ledger without deferring.
   template <class T>
-  Completion<T> filled_in(std::shared_ptr<LateBodies> late, Completion<T> done, std::function<void(Completion<T>)> again);
-  // A step of the ledger: what has been applied, and whom to tell when it is durable.
+  Completion<T> filled_in(std::shared_ptr<DeferredBodies> deferred, Completion<T> done, std::function<void(Completion<T>)> again);
+  // A step of the ledger: what has been applied, and what to complete when it is durable.
   struct Step {
     std::vector<Request> requests;
     std::vector<Delivery> deliveries;
@@ -86,14 +86,14 @@ class Engine : public Broker, public Inspector {
 
   Time wall_time() const;
   void run();
-  void turn(std::vector<Request>& requests);
+  void run_step(std::vector<Request>& requests);
   void keep(std::vector<Request>& requests);
   Status collect(std::vector<Request>& requests);
   Status commit();
   Status timed(const std::function<Status()>& commit) const;
   Status finish_commit();
-  void tell(Step step, const Status& committed);
-  void hand_out(Step& step, const Status& committed) const;
+  void complete(Step step, const Status& committed);
+  void run_completions(Step& step, const Status& committed) const;
   void fail(const Error& error);
   Status tidy(bool busy);
   std::optional<std::chrono::microseconds> time_to_sleep() const;
@@ -102,7 +102,7 @@ class Engine : public Broker, public Inspector {
   const std::unique_ptr<platform::Random> random_;
   const bool virtual_time_;
   OpenReport open_report_;
-  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::shared_ptr<RequestQueue> requests_ = std::make_shared<RequestQueue>();
   std::shared_ptr<void> clock_watch_;
   std::atomic<std::uint32_t> last_subscription_ = 0;
   std::atomic<std::uint64_t> last_watch_ = 0;
@@ -115,13 +115,13 @@ class Engine : public Broker, public Inspector {
   std::optional<Error> failure_;
   Step collected_;               // Applied, not yet on its way to the disk.
   std::optional<Step> committing_;  // Being written and synced.
-  std::optional<Step> committed_;   // Durable, to be told.
+  std::optional<Step> committed_;   // Durable, to be completed.
   std::int64_t busy_until_us_ = 0;  // Housekeeping waits until then for a quiet moment.
   bool more_to_tidy_ = false;
   std::uint64_t steps_ = 0;
 
   Committer committer_;
-  Teller teller_;
+  CompletionThread completions_;
   platform::TaskThread reads_;  // Of large bodies.
   std::thread thread_;
 };

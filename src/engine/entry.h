@@ -23,7 +23,7 @@ enum class EntryState : std::uint8_t {
   kRunning,
   kDone,
   kDead,
-  kZombie,  // Not a job any more, but still linked in a list: freed when the list comes across it.
+  kTombstone,  // Not a job any more, but still linked in a list: freed when the list comes across it.
   kQuarantined,  // Its record cannot be read. In memory only: on disk it is as it was before.
 };
 

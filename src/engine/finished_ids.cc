@@ -327,7 +327,7 @@ bool FinishedIds::has_later_anchor() const {
 void FinishedIds::remove_oldest_file() {
   const File& file = files_.front();
   if (looked_into_number_ == file.number) looked_into_.reset();
-  superfluous_.push_back(path_of(file.number));
+  obsolete_files_.push_back(path_of(file.number));
   files_.pop_front();
 }
 

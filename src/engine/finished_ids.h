@@ -23,9 +23,9 @@
 
 #include "bide/job.h"
 #include "bide/result.h"
-#include "engine/damage.h"
 #include "engine/id_block.h"
 #include "engine/id_table.h"
+#include "engine/options.h"
 #include "engine/settled_tokens.h"
 #include "platform/disk.h"
 
@@ -69,7 +69,7 @@ class FinishedIds {
   void set_snapshot(journal::Address at) { snapshot_ = at; }
   // Drops what is too old, or too much.
   void forget_old(std::int64_t now_ms);
-  std::vector<std::string> take_superfluous() { return std::exchange(superfluous_, {}); }
+  std::vector<std::string> take_obsolete_files() { return std::exchange(obsolete_files_, {}); }
 
   // What has been added is to be written, even if it is little.
   void close_block(journal::Address end);
@@ -174,7 +174,7 @@ class FinishedIds {
   bool directory_there_ = false;
   std::uint64_t unsynced_bytes_ = 0;
   std::vector<Block> to_write_again_;  // That an earlier process wrote behind the snapshot.
-  std::vector<std::string> superfluous_;
+  std::vector<std::string> obsolete_files_;
 
   // The block looked into last, and where.
   std::unique_ptr<platform::File> looked_into_;

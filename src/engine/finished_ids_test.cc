@@ -178,7 +178,7 @@ TEST_F(FinishedIdsTest, WhoOnlyLooksRemovesNothing) {
   ids_->start(now_ms_);
   ids_->forget_old(now_ms_);
   EXPECT_FALSE(knows(0));
-  EXPECT_TRUE(ids_->take_superfluous().empty());
+  EXPECT_TRUE(ids_->take_obsolete_files().empty());
   open(end_);
   EXPECT_EQ(known(0, 300), 300u);
 }
@@ -189,7 +189,7 @@ TEST_F(FinishedIdsTest, IdsAreForgottenAfterTheStatedTimeAndNotBefore) {
     store();
     now_ms_ += 5 * kMinute;
     ids_->forget_old(now_ms_);
-    for (const std::string& file : ids_->take_superfluous()) ASSERT_TRUE(disk_.remove(file));
+    for (const std::string& file : ids_->take_obsolete_files()) ASSERT_TRUE(disk_.remove(file));
   }
   // Twelve times five minutes are an hour.
   EXPECT_EQ(known(8 * 100, 20 * 100), 12 * 100u);
@@ -314,7 +314,7 @@ TEST_F(FinishedIdsTest, TheStepsOfTheClockUpToASnapshotAreKnownWhenItsIdsAreTooO
   now_ms_ += 120 * kMinute;
   ids_->forget_old(now_ms_);
   EXPECT_EQ(known(0, 100), 0u);
-  for (const std::string& path : ids_->take_superfluous()) ASSERT_TRUE(disk_.remove(path));
+  for (const std::string& path : ids_->take_obsolete_files()) ASSERT_TRUE(disk_.remove(path));
   ids_->set_snapshot(snapshot);
   add(100);
   store();
@@ -323,7 +323,7 @@ TEST_F(FinishedIdsTest, TheStepsOfTheClockUpToASnapshotAreKnownWhenItsIdsAreTooO
   for (std::uint64_t i = snapshot; i < end_; ++i) ids_->add(make_id(i), i + 1, now_ms_, i + 1);
   store();
   ids_->set_snapshot(end_);
-  for (const std::string& path : ids_->take_superfluous()) ASSERT_TRUE(disk_.remove(path));
+  for (const std::string& path : ids_->take_obsolete_files()) ASSERT_TRUE(disk_.remove(path));
   open(end_);
   EXPECT_EQ(known(100, 200), 100u);
   now_ms_ += 70 * kMinute;

@@ -45,7 +45,7 @@ class FullDisk : public LedgerFixture {
   }
   Status enqueue(std::size_t bytes = 100) {
     EXPECT_TRUE(ledger_->begin());
-    auto results = ledger_->enqueue(Offer::of({Job{.kind = "work", .body = std::string(bytes, 'b')}}, {}));
+    auto results = ledger_->enqueue(EnqueueBatch::of({Job{.kind = "work", .body = std::string(bytes, 'b')}}, {}));
     return results.at(0) ? Status() : results.at(0).error();
   }
   // The first job that is refused ends it.
@@ -120,7 +120,7 @@ TEST_F(FullDisk, WhereSpaceCannotBeAllocatedJobsAreRefusedAndLeasesSettled) {
   const Lease lease = lease_one();
   EXPECT_EQ(enqueue_until_refused().code, ErrorCode::kDiskFull);
   ASSERT_TRUE(ledger_->begin());
-  EXPECT_TRUE(ledger_->settle(Verdicts::of({Settlement{.lease = {lease.job.id, lease.token}, .outcome = Done{}}}, {})).at(0));
+  EXPECT_TRUE(ledger_->settle(SettleBatch::of({Settlement{.lease = {lease.job.id, lease.token}, .outcome = Done{}}}, {})).at(0));
   ASSERT_TRUE(ledger_->commit());
   EXPECT_EQ(ledger_->find(lease.job.id)->state, JobState::kDone);
 

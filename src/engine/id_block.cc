@@ -7,8 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/journal/checksum.h"
-#include "engine/journal/encoding.h"
+#include "platform/checksum.h"
 
 namespace bide::engine {
 
@@ -26,7 +25,7 @@ constexpr std::size_t kMostListed = 255;
 
 // Names its place, so that a block which belongs elsewhere never passes.
 std::uint64_t sum(std::string_view block, std::uint64_t file, std::uint64_t offset) {
-  return journal::checksum(block.substr(kSummedFrom), file << 40 ^ offset);
+  return platform::checksum(block.substr(kSummedFrom), file << 40 ^ offset);
 }
 
 void put_group(Encoder& out, std::uint64_t group, const TokenBits& bits) {

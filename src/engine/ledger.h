@@ -1,8 +1,19 @@
-// Ledger: the engine without its thread. It checks requests against the state, writes down what follows from them, and
-// gives out leases. Deterministic: time, disk and randomness come in from outside, so a simulation runs this very code.
+// Ledger: the engine without its threads. It checks requests against the state, appends the records that follow to the
+// journal, applies them, and grants leases. Deterministic: time, disk and randomness are arguments, so the simulation runs
+// this code.
 //
-// One step is: begin(), any number of requests, expire_leases(), grant(), commit(); then what they answered may be told,
-// and the leases that grant() gave may be delivered. The caller is one thread.
+// One step is: begin(), any number of requests, expire_leases(), grant(), commit(). After the commit the requests may be
+// answered and the leases delivered. Not safe to share between threads.
+//
+//   ledger.cc               a step: clock, commit, the time of the next step
+//   ledger_open.cc          opening, recovery, closing
+//   ledger_enqueue.cc       jobs accepted: of a call, as effects, as completions
+//   ledger_grant.cc         subscriptions and leases, from grant to expiry
+//   ledger_settle.cc        outcomes
+//   ledger_operate.cc       cancel, reschedule, replay, pause, purge
+//   ledger_inspect.cc       find, list, watch, explain, audit
+//   ledger_damage.cc        quarantine, and what is reported of damage
+//   ledger_housekeeping.cc  snapshots, compaction, disk space, retention, remembered ids
 
 #pragma once
 
@@ -22,31 +33,34 @@
 #include "engine/clock_file.h"
 #include "engine/compactor.h"
 #include "engine/finished_ids.h"
-#include "engine/late_bodies.h"
-#include "engine/offer.h"
+#include "engine/deferred_bodies.h"
+#include "engine/request_batches.h"
 #include "engine/options.h"
 #include "engine/snapshot.h"
 #include "engine/state.h"
 #include "engine/subscriptions.h"
-#include "engine/warm_jobs.h"
+#include "engine/job_cache.h"
 #include "platform/keyed_hash.h"
 
 namespace bide::engine {
 
-// More than any record about a job takes, other than the job itself: its errors, and what is around them.
+// Upper bound for a record about a job, without the job itself: its history and the fields around it.
 inline constexpr std::size_t kRoomForChange = Limits::kHistory * (Limits::kErrorBytes + 64) + 4096;
 
-// Not enough room on the disk: how long it takes until the next try.
+// How long until the next try when the disk is full.
 inline constexpr std::int64_t kRoomRetryMs = 1000;
 
-// Nothing is wrong with what could not be read: there was no descriptor, or no memory.
-inline bool is_passing(const Error& error) { return error.code == ErrorCode::kOverloaded; }
+// Out of descriptors or memory: a later try may succeed, and nothing is damaged.
+inline bool is_transient(const Error& error) { return error.code == ErrorCode::kOverloaded; }
 
-// More than it takes to let a job die without being asked, with the jobs that tell of it.
+// Upper bound for the death of a job, with the completion jobs that announce it.
 inline constexpr std::size_t kRoomForDeath = kRoomForChange + 2 * (Limits::kHeaderBytes + 4096);
 
-// About what it takes to write a job down, and not less.
+// Upper bound for the record of a job.
 std::size_t room_for(const Job& job);
+
+Error no_such_job(const JobId& id);
+Error too_many_names();
 
 struct Delivery {
   std::uint32_t subscription = 0;
@@ -93,31 +107,31 @@ class Ledger {
   // worker on another machine has them after a power loss too. The others are only written: the count of attempts must
   // survive the process, their workers do not survive the machine, and the next sync takes them along.
   Result<std::vector<Delivery>> grant();
-  // Everything since begin() is durable when it succeeds. After an error the ledger is of no more use.
+  // Everything since begin() is durable when it succeeds. After an error the ledger cannot be used any more.
   Status commit();
-  // The first part of it: safe from the end of the process, but not of the machine.
+  // The first half of commit(): survives the process, but not a power loss.
   Status write();
-  // commit() in two halves, for a caller who lets another thread wait for the disk: if it needs_sync(), that thread
-  // calls what begin_commit() gives, and its answer goes to end_commit(). Steps may go on meanwhile, up to their own
-  // commit; what they answer is durable no sooner than what came before. tidy() and everything else waits.
+  // commit() in two halves, so that another thread can wait for the disk: if it needs_sync(), that thread calls the
+  // function that begin_commit() returns, and its result goes to end_commit(). Steps may go on meanwhile, up to their own
+  // commit; tidy() may not be called.
   bool needs_sync() const { return needs_sync_; }
   std::function<Status()> begin_commit();
   Status end_commit(const Status& outcome);
-  // Jobs that nobody needs in memory any more, and files that nobody needs on the disk: freeing them is work too, and any
-  // thread can do it, after a commit, also when the ledger is gone.
-  std::function<void()> take_spent();
+  // Frees memory and deletes files that are not needed any more. Any thread may call it, after a commit, also when the
+  // ledger is gone.
+  std::function<void()> take_garbage();
   // A bounded piece of housekeeping; while the store is busy only what cannot wait. True: there is more to do.
   Result<bool> tidy(bool busy = false);
   // The part of tidy() that need not wait for a commit. Only while a snapshot is under way.
   Result<bool> write_snapshot();
   bool is_writing_snapshot() const { return snapshot_ != nullptr; }
-  // The journal grew by as much as the largest piece has.
+  // The journal has grown by as much as the largest piece of a snapshot.
   bool is_snapshot_behind() const;
   // Elapsed microseconds at which begin() has something to do again; nothing: only a request can change anything.
   std::optional<std::int64_t> next_wake_us() const;
 
-  // --- Requests of a worker or a client. Answers may be told after commit().
-  std::vector<Result<Enqueued>> enqueue(Offer offer);
+  // --- Requests of clients and workers. The answers are valid after commit().
+  std::vector<Result<Enqueued>> enqueue(EnqueueBatch batch);
   // The caller chooses the number of the subscription; 0 is none.
   void subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink);
   void unsubscribe(std::uint32_t subscription);
@@ -125,23 +139,23 @@ class Ledger {
   void set_delivery_limit(std::uint32_t subscription, std::uint64_t deliveries);
   std::vector<Extended> extend(const std::vector<LeaseRef>& leases);
   // Leases that outlive the process have reached their workers: from now on the attempts are charged whatever happens.
-  // Written, not synced. Leases that have ended meanwhile are passed over.
+  // Written, not synced. Leases that have ended meanwhile are skipped.
   Status mark_delivered(const std::vector<LeaseRef>& leases);
-  std::vector<Status> settle(Verdicts verdicts);
+  std::vector<Status> settle(SettleBatch batch);
   // A new body for a job that is being run; its lease stays as it is.
   Status save_body(const LeaseRef& lease, std::string body);
-  // Their worker is gone: returned uncharged, or charged with a crash. Leases that are lost already are passed over.
+  // Their worker is gone: returned uncharged, or charged with a crash. Leases that are lost already are skipped.
   Status end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how);
 
-  // --- Looking around and putting right.
+  // --- Inspecting and operating.
   std::vector<QueueInfo> queues();
-  // With `late`, a large body is not read but left for it, also of a list.
-  Result<JobInfo> find(const JobId& id, LateBodies* late = nullptr);
-  // Like every task it works in pieces, one a step; done runs after the commit of the last one.
+  // With `deferred`, a large body is not read but added to it; the same for a list.
+  Result<JobInfo> find(const JobId& id, DeferredBodies* deferred = nullptr);
+  // A task: runs in bounded pieces, one a step; done runs after the commit of the last one.
   void list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done,
-            std::shared_ptr<LateBodies> late = nullptr);
+            std::shared_ptr<DeferredBodies> deferred = nullptr);
   Result<Explanation> explain(const JobId& id);
-  // Of the moment at which it begins; a task like the others.
+  // A task; it describes the moment at which it begins.
   void audit(Completion<AuditReport> done);
   // All pieces at once, for tests.
   AuditReport audit();
@@ -166,10 +180,10 @@ class Ledger {
   // What is to be called after the commit of this step, with its outcome.
   using Callbacks = std::vector<std::function<void(const Status&)>>;
   Callbacks take_callbacks() { return std::exchange(after_commit_, {}); }
-  // Pieces of work are left that no request is waiting for: some jobs that are due have not been made ready yet.
+  // Some jobs that are due have not been made ready yet.
   bool is_behind() const { return state_.is_behind(); }
   bool has_tasks() const { return !tasks_.empty(); }
-  // There will be no more steps: whoever still waits for an answer is told this instead.
+  // There will be no more steps: everything that still waits is completed with this error.
   void abandon(const Error& error);
 
  private:
@@ -191,79 +205,96 @@ class Ledger {
   void resume_lease(Running& running);
   void note_deadline(const Running& running);
   Result<bool> end_overdue(Slot slot, Fault fault);
-  // Of a lease that outlived the process and that nobody has heard of since: given back uncharged, or poison.
+  // For a lease that outlived its process and whose worker was not heard of since: returned uncharged, or poison.
   Status end_unheard(Slot slot, journal::Past past);
 
   // Room in the journal, from the reserve if it must be and the caller may.
   Status make_room(std::size_t bytes, bool may_use_reserve);
-  Status keep_reserve();
-  // Gives the reserve back to the disk, to be taken again when there is room. kDiskFull: it was not there.
-  Status use_reserve();
+  Status create_reserve();
+  // Deletes the reserve; it is created again when there is room. kDiskFull: it did not exist.
+  Status release_reserve();
 
-  // ledger_ids.cc: done jobs are known for longer than they are kept.
+  // The ids of done jobs are remembered for longer than the jobs.
   Status apply_recovered(const journal::RecordView& view);
   void collect_ids();
   void start_ids();
   Status write_ids();
   Status sync_ids();
-  // A snapshot may be taken at the end of the journal, which is durable: their ids are durable too.
+  // Makes the ids durable up to the end of the journal, so that a snapshot may be taken there.
   Status cover_ids();
 
   Status admit(const Job& job);
-  void accept(WarmJobs::BatchNumber batch, std::size_t index, const journal::JobFields& written, bool is_own_id);
-  // A subscription to a queue that does not exist waits for it: names that nobody uses are not kept.
-  void take_from(SubscribedQueue& share, std::uint16_t queue);
-  void take_from_made_queues();
+  void accept(JobCache::BatchNumber batch, std::size_t index, const journal::JobFields& encoded, bool is_own_id);
+  // A subscription to a queue that does not exist is attached when the queue is made.
+  void attach(SubscribedQueue& share, std::uint16_t queue);
+  void attach_to_new_queues();
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);
-  // `at`: the number of the job in what `late` will fill in.
-  Result<JobInfo> describe(Slot slot, LateBodies* late = nullptr, std::size_t at = 0);
+  // `at`: the index of the job for `deferred`.
+  Result<JobInfo> describe(Slot slot, DeferredBodies* deferred = nullptr, std::size_t at = 0);
   AuditReport begin_audit();
-  // A task that looks at all entries: where the piece ends that begins here.
+  bool audit_piece(AuditReport& report);  // True: the report is complete.
+  // Where the piece of a scan over all entries ends that begins here.
   Slot piece_end(Slot begin) const;
   struct Listing;
-  // True: the page is whole, and answered.
+  // True: the page is complete and answered.
   Result<bool> search(Listing& listing, const Completion<JobPage>& done);
   Result<bool> read_page(Listing& listing, const Completion<JobPage>& done);
-  // The effects are written from `first_effect` on.
-  Status settle_one(Settlement& settlement, const Error* refused, const WrittenJobs& written, std::size_t first_effect);
+  // The effects are encoded from `first_effect` on.
+  Status settle_one(Settlement& settlement, const Error* refused, const EncodedJobs& encoded, std::size_t first_effect);
   Result<bool> settled_before(Slot slot, const Settlement& settlement);
-  // A settle may come again with its token and succeeds again; what the ledger ended by itself nobody has settled.
+  // A repeated settle with its token succeeds again. An attempt that the ledger ended has no such token.
   enum class EndedBy { kSettle, kLedger };
-  // The attempt ended in a fault: again later, or dead. Writes and applies the record.
+  // The attempt ended in a fault: retry or dead.
   Status end_attempt(Slot slot, const Outcome& outcome, EndedBy by);
-  // The jobs that tell of the end of a running job, as far as it asked for any.
+  // The completion jobs that a running job asked for (core/completion.h).
   Result<std::vector<Job>> completions_of(Slot slot, const Outcome& outcome);
-  // Of a job that is in no lease: it expired.
+  // For a job without a lease: it expired.
   std::vector<Job> completions_of(const Job& job, std::uint32_t attempts, const Outcome& outcome);
-  // Made real in the batch of the outcome that they belong to. Those that are there already are passed over.
-  void accept_effects(std::vector<Job> effects, const WrittenJobs& written, std::size_t first);
+  // In the batch of their outcome. Those that exist already are skipped.
+  void accept_effects(std::vector<Job> effects, const EncodedJobs& encoded, std::size_t first);
   void accept_effects(std::vector<Job> effects);
   Status give_back(Slot slot, const Returned& returned, EndedBy by);
-  Status change(journal::Changed record);
+  // A change that leaves attempts as they are; the caller sets the due time or the reason of death.
+  journal::Changed change_of(Slot slot, journal::ChangeCause cause, journal::Past past) const;
+  Status change(const journal::Changed& record);
   Status remove(const JobId& id, journal::RemoveCause cause);
   Status forget_old();
   void release_credit(Slot slot);
-  // ledger_damage.cc: what cannot be read.
   void quarantine(Slot slot);
-  // A request needs a job that cannot be read: quarantined, unless that may pass. Gives the error on.
-  Error give_up_on(Slot slot, const Error& error);
-  JobInfo describe_unread(Slot slot, const Error& error) const;
+  // For a request that failed with this error: quarantines the job if its record is damaged. Returns the error.
+  Error quarantine_if_unreadable(Slot slot, const Error& error);
+  JobInfo describe_unreadable(Slot slot, const Error& error) const;
   std::string damage_text(const JobId& id, const Quarantine& why) const;
   std::string unreadable_text(journal::Address at) const;
-  void tell_damage(journal::Address at, const std::string& text);
-  void tell_unreadable_segments();
-  void report_damage(std::vector<std::string>& problems) const;
+  void report_damage(journal::Address at, const std::string& text);
+  void report_unreadable_segments();
+  void list_damage(std::vector<std::string>& problems) const;
   void finished(const JobId& id);
   template <class T>
-  void answer_after_commit(Completion<T> done, Result<T> answer);
+  void answer_after_commit(Completion<T> done, Result<T> answer) {
+    // Shared: std::function copies what it holds, and a page of a list has megabytes.
+    auto shared = std::make_shared<Result<T>>(std::move(answer));
+    after_commit_.push_back([done = std::move(done), shared = std::move(shared)](const Status& committed) {
+      done(committed ? std::move(*shared) : Result<T>(committed.error()));
+    });
+  }
   Status recover_clock();
   // See ClockFile::write().
   void write_clock(std::int64_t before_us, std::int64_t after_us, journal::Address at);
   Status follow_clock();
+  Status expire(Slot slot, Lease& lease);
+  Status postpone(Slot slot, Lease& lease);
+  Running& lease_of(Slot slot) { return state_.leases()[state_[slot].next]; }
+  // Null: the lease is lost.
+  Running* find_lease(const LeaseRef& lease);
+  // In milliseconds of now_ms(). A delay counts from this microsecond, rounded up; 0 is due now.
+  std::int64_t due_after(Milliseconds delay) const {
+    return delay.count() <= 0 ? now_ms() : (now_us_ + 999) / 1000 + delay.count();
+  }
   Result<std::size_t> grant_some(std::uint32_t id, Subscriber& subscriber, std::vector<Delivery>& deliveries);
   Status append_done(Slot slot, Done& done);
-  // Of the process behind the subscription, as far as we can tell processes apart.
+  // Whether the process behind the subscription, as far as processes can be told apart, runs a job on its last chance.
   bool runs_last_chance(std::uint32_t subscription, bool outlives_process) const;
 
   EngineOptions options_;
@@ -278,38 +309,39 @@ class Ledger {
   std::unique_ptr<SnapshotWriter> snapshot_;
   journal::Address snapshot_at_ = 0;
   journal::Address snapshot_grown_ = 0;  // The end of the journal when the last piece was written.
-  std::vector<std::string> old_snapshots_;  // Files to delete: see take_spent().
-  WarmJobs warm_;
+  std::vector<std::string> old_snapshots_;  // To be deleted by take_garbage().
+  JobCache cache_;
   FinishedIds finished_ids_;
-  std::int64_t ids_retry_ms_ = 0;  // Elapsed; not written before: there was no room on the disk.
+  std::int64_t ids_retry_ms_ = 0;  // Elapsed time of the next try after a full disk.
   core::JobIdSource ids_;
   Subscriptions subscriptions_;
   platform::KeyedMap<std::string, std::set<std::uint32_t>> awaited_;  // Subscriptions to queues that do not exist, by name.
-  std::uint32_t grant_first_ = 0;  // Whose turn it is to be served first.
+  std::uint32_t grant_first_ = 0;  // The subscription that was served first.
 
-  // Our time is elapsed time plus this: the wall clock as it was when we looked, and again after each step of it.
+  // The ledger's time is elapsed time plus this; it follows steps of the wall clock.
   std::int64_t clock_offset_us_ = 0;
   const ClockFile clock_file_;
-  std::optional<journal::Address> clock_step_at_;  // Of the last one, until it is written.
-  journal::Address commit_end_ = 0;                // Of what the commit under way writes.
+  std::optional<journal::Address> clock_step_at_;  // The record of the last step, until it is written.
+  journal::Address commit_end_ = 0;                // Where the commit under way ends.
   std::int64_t now_us_ = 0;
   std::int64_t wall_us_ = 0;
   std::int64_t elapsed_us_ = 0;
-  // Elapsed; no lease is looked at before.
-  std::int64_t lease_check_ms_ = std::numeric_limits<std::int64_t>::max();
-  // Of the pass under way: the next lease to be looked at, and the earliest deadline of those before it.
+  // Elapsed time of the next pass over the leases.
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::int64_t lease_check_ms_ = kNever;
+  // Of the pass under way: the next lease, and the earliest deadline of those before it.
   std::size_t next_lease_ = 0;
-  std::int64_t earliest_deadline_ms_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t earliest_deadline_ms_ = kNever;
 
   std::uint64_t last_token_ = 0;
   bool needs_sync_ = false;
   bool more_to_grant_ = false;
   std::size_t granted_bytes_ = 0;  // In this step.
-  bool reserve_there_ = false;
+  bool has_reserve_ = false;
   bool disk_full_ = false;
   std::int64_t reserve_retry_ms_ = 0;
-  std::int64_t read_retry_ms_ = 0;  // Elapsed; not 0: no lease is given before, there were no descriptors to read jobs.
-  std::set<journal::Address> damage_told_;
+  std::int64_t read_retry_ms_ = 0;  // Elapsed time of the next grant after a read failed for want of descriptors; 0: none.
+  std::set<journal::Address> damage_reported_;
   bool tidy_wanted_ = true;
   bool failed_ = false;
   OpenReport open_report_;

@@ -1,4 +1,4 @@
-// Ledger, what cannot be read: one damaged record harms one job, and is named; everything else goes on.
+// Ledger, damage: a record that cannot be read puts its job into quarantine and is reported; everything else goes on.
 
 #include <string_view>
 
@@ -9,7 +9,7 @@ namespace bide::engine {
 namespace {
 
 constexpr std::size_t kMostProblems = 20;
-constexpr std::size_t kMostTold = 100;  // A disk on which nothing can be read must not fill the log.
+constexpr std::size_t kMaxReported = 100;  // A disk on which nothing can be read must not fill the log.
 
 std::string where(const journal::Journal::Place& place, journal::Address address) {
   if (place.path.empty()) return "address " + std::to_string(address) + ", whose segment is missing";
@@ -21,8 +21,7 @@ constexpr std::string_view kAdvice =
 
 }  // namespace
 
-// Whether the job would still finish with what is in memory has been tried by the caller.
-Error Ledger::give_up_on(Slot slot, const Error& error) {
+Error Ledger::quarantine_if_unreadable(Slot slot, const Error& error) {
   if (error.code == ErrorCode::kDamaged || error.code == ErrorCode::kIoError) quarantine(slot);
   return error;
 }
@@ -33,14 +32,14 @@ void Ledger::quarantine(Slot slot) {
   const bool by_details = entry.has_details() && !journal_->read(entry.details());
   const Quarantine why{now_ms(), by_details ? entry.details() : entry.body()};
   if (entry.entry_state() == EntryState::kRunning) release_credit(slot);
-  warm_.drop(slot);
+  cache_.drop(slot);
   state_.quarantine(slot, why);
-  tell_damage(why.unreadable.address, damage_text(id, why));
+  report_damage(why.unreadable.address, damage_text(id, why));
   finished(id);
 }
 
-void Ledger::tell_damage(journal::Address at, const std::string& text) {
-  if (!options_.on_damage || damage_told_.size() >= kMostTold || !damage_told_.insert(at).second) return;
+void Ledger::report_damage(journal::Address at, const std::string& text) {
+  if (!options_.on_damage || damage_reported_.size() >= kMaxReported || !damage_reported_.insert(at).second) return;
   const journal::Journal::Place place = journal_->place_of(at);
   options_.on_damage({place.path, place.offset, text});
 }
@@ -55,13 +54,13 @@ std::string Ledger::unreadable_text(journal::Address at) const {
   return "a segment is not compacted: it cannot be read at " + where(journal_->place_of(at), at) + std::string(kAdvice);
 }
 
-void Ledger::tell_unreadable_segments() {
+void Ledger::report_unreadable_segments() {
   for (const auto& [base, at] : compactor_->unreadable()) {
-    tell_damage(at, unreadable_text(at));
+    report_damage(at, unreadable_text(at));
   }
 }
 
-void Ledger::report_damage(std::vector<std::string>& problems) const {
+void Ledger::list_damage(std::vector<std::string>& problems) const {
   for (const auto& [slot, why] : state_.quarantined()) {
     if (problems.size() >= kMostProblems) return;
     problems.push_back(damage_text(state_[slot].id, why));
@@ -76,8 +75,8 @@ void Ledger::report_damage(std::vector<std::string>& problems) const {
   }
 }
 
-// What is known of a job without its records.
-JobInfo Ledger::describe_unread(Slot slot, const Error& error) const {
+// From memory alone.
+JobInfo Ledger::describe_unreadable(Slot slot, const Error& error) const {
   const Entry& entry = state_[slot];
   JobInfo info;
   info.job.id = entry.id;

@@ -46,12 +46,12 @@ class RememberedIds : public LedgerFixture {
   }
   std::vector<Lease> finish_step() {
     std::vector<Lease> leases = end_step();
-    ledger_->take_spent()();
+    ledger_->take_garbage()();
     return leases;
   }
   Result<Enqueued> enqueue(const JobId& id) {
     EXPECT_TRUE(ledger_->begin());
-    auto results = ledger_->enqueue(Offer::of({Job{.id = id, .kind = "work"}}, {}));
+    auto results = ledger_->enqueue(EnqueueBatch::of({Job{.id = id, .kind = "work"}}, {}));
     for (Lease& lease : finish_step()) leases_.push_back(std::move(lease));
     return results.at(0);
   }
@@ -60,7 +60,7 @@ class RememberedIds : public LedgerFixture {
     std::vector<Settlement> settlements(1);
     settlements[0].lease = {lease.job.id, lease.token};
     settlements[0].outcome = std::move(outcome);
-    auto statuses = ledger_->settle(Verdicts::of(std::move(settlements), {}));
+    auto statuses = ledger_->settle(SettleBatch::of(std::move(settlements), {}));
     for (Lease& more : finish_step()) leases_.push_back(std::move(more));
     return statuses.at(0);
   }
@@ -81,7 +81,7 @@ class RememberedIds : public LedgerFixture {
       ASSERT_TRUE(tidied) << tidied.error().message;
       more = *tidied;
     }
-    ledger_->take_spent()();
+    ledger_->take_garbage()();
   }
   bool exists(const JobId& id) {
     const auto again = enqueue(id);
@@ -146,7 +146,7 @@ TEST_F(RememberedIds, AnEnqueueThatWasLostWithThePowerIsAcceptedWhenItComesAgain
   // Enqueued, run and done, and nothing of it confirmed to anybody when the power goes.
   ASSERT_TRUE(ledger_->begin());
   for (std::uint64_t i = 0; i < 5000; ++i) {
-    ASSERT_TRUE(ledger_->enqueue(Offer::of({Job{.id = make_id(i), .kind = "work"}}, {})).at(0));
+    ASSERT_TRUE(ledger_->enqueue(EnqueueBatch::of({Job{.id = make_id(i), .kind = "work"}}, {})).at(0));
   }
   for (int granted = 0; granted < 5000;) {
     auto deliveries = ledger_->grant();
@@ -160,7 +160,7 @@ TEST_F(RememberedIds, AnEnqueueThatWasLostWithThePowerIsAcceptedWhenItComesAgain
         ++granted;
       }
     }
-    for (const Status& status : ledger_->settle(Verdicts::of(std::move(settlements), {}))) ASSERT_TRUE(status);
+    for (const Status& status : ledger_->settle(SettleBatch::of(std::move(settlements), {}))) ASSERT_TRUE(status);
   }
   ASSERT_TRUE(ledger_->write());
   ASSERT_TRUE(ledger_->begin());

@@ -1,4 +1,4 @@
-// Ledger, looking around: what is where, and why.
+// Ledger, inspecting: jobs and queues, found, listed, watched, explained and audited.
 
 #include <algorithm>
 #include <cstdio>
@@ -9,174 +9,30 @@
 #include "core/quote.h"
 #include "core/time_text.h"
 #include "engine/ledger.h"
-#include "platform/fatal.h"
 
 namespace bide::engine {
-
-using journal::RecordType;
-using journal::RecordView;
 
 namespace {
 
 constexpr std::uint32_t kNoNumber = 0xffff'ffff;  // Of a name that does not exist.
-// Each is written down.
-constexpr std::size_t kRemovedAPiece = 2048;
 constexpr std::size_t kReadsAPiece = 256;
-// Of records: read in one step, and for one page. A record is checked as a whole, so its body is read even to be left out.
+// Bytes of records read in one step, and for one page. A record has one checksum: its body is read even when it is not shown.
 constexpr std::size_t kReadAPiece = 1 << 20;
-// What it costs to leave one to another thread.
-constexpr std::size_t kLeft = 4 << 10;
+constexpr std::size_t kDeferredCost = 4 << 10;  // Of a body that another thread will read.
 constexpr std::size_t kReadAPage = 64 << 20;
 
-bool is_job(EntryState state) { return state != EntryState::kFree && state != EntryState::kZombie; }
+bool is_job(EntryState state) { return state != EntryState::kFree && state != EntryState::kTombstone; }
 
 bool is_finished(EntryState state) {
   return state == EntryState::kDone || state == EntryState::kDead || state == EntryState::kQuarantined;
 }
 
-// Reads a record, through Moved.
-Result<RecordView> read_inner(journal::Journal& journal, journal::RecordRef ref) {
+Result<journal::RecordView> read_unwrapped(journal::Journal& journal, journal::RecordRef ref) {
   const auto view = journal.read(ref);
-  if (!view || static_cast<RecordType>(view->type) != RecordType::kMoved) return view;
-  journal::Moved moved;
-  if (Status decoded = decode(*view, moved); !decoded) return decoded.error();
-  return moved.inner;
+  return view ? unwrap(*view) : view;
 }
 
 Time time_at(std::int64_t ms) { return Time(Milliseconds(ms)); }
-
-}  // namespace
-
-Result<Ledger::Loaded> Ledger::load(Slot slot) {
-  const Entry& entry = state_[slot];
-  const auto view = read_inner(*journal_, entry.body());
-  if (!view) return view.error();
-  journal::Accepted record;
-  if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-  Loaded loaded{std::move(record.job), std::move(record.how.past)};
-  if (!entry.has_expiry) loaded.job.expires.reset();  // It was replayed.
-  if (!entry.has_details()) return loaded;
-  auto past = load_past(slot);
-  if (!past) return past.error();
-  loaded.past = std::move(*past);
-  return loaded;
-}
-
-Result<journal::Past> Ledger::load_past(Slot slot) {
-  const Entry& entry = state_[slot];
-  if (entry.has_details()) {
-    const auto view = read_inner(*journal_, entry.details());
-    if (!view) return view.error();
-    journal::Changed record;
-    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-    return std::move(record.past);
-  }
-  // Only a body that an attempt replaced has a past of its own: the one that runs, or one before it.
-  const bool running = entry.entry_state() == EntryState::kRunning;
-  if (!(running && state_.leases()[entry.next].body_saved) && entry.attempts <= (running ? 1 : 0)) return journal::Past{};
-  const auto view = read_inner(*journal_, entry.body());
-  if (!view) return view.error();
-  journal::Accepted record;
-  if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-  return std::move(record.how.past);
-}
-
-Result<JobInfo> Ledger::describe(Slot slot, LateBodies* late, std::size_t at) {
-  const Entry& entry = state_[slot];
-  const EntryState state = entry.entry_state();
-  JobInfo info;
-  info.state = state_.shown_state(slot);
-  info.due = time_at(state_.due(entry));
-  info.attempts = static_cast<std::uint32_t>(entry.attempts);
-  if (state == EntryState::kDone) {
-    info.job.id = entry.id;
-    info.job.queue = state_.queues().names()[static_cast<std::uint16_t>(entry.queue)];
-    info.job.kind = state_.kinds()[static_cast<std::uint16_t>(entry.kind)];
-    info.finished = info.due;
-    const auto view = read_inner(*journal_, entry.details());
-    if (!view) return view.error();
-    journal::DoneRecord record;
-    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-    info.result = std::move(record.result);
-    info.result_content_type = std::move(record.content_type);
-    info.counts = record.past.counts;
-    info.history = std::move(record.past.history);
-    return info;
-  }
-  if (state == EntryState::kQuarantined) return describe_unread(slot, {});
-  const auto take_past = [&info](journal::Past& past) {
-    info.counts = past.counts;
-    info.history = std::move(past.history);
-    info.note = std::move(past.note);
-  };
-  const bool is_large = late != nullptr && entry.body_bytes >= LateBodies::kLeastBytes;
-  journal::LateRead read = is_large ? journal_->read_late(entry.body()) : nullptr;
-  if (read && entry.has_details()) {
-    auto past = load_past(slot);
-    if (!past) return past.error();
-    take_past(*past);
-  } else if (!read) {
-    auto loaded = load(slot);
-    if (!loaded) return loaded.error();
-    info.job = std::move(loaded->job);
-    take_past(loaded->past);
-  }
-  if (state == EntryState::kRunning) info.worker = state_.workers()[state_.leases()[entry.next].worker];
-  if (state == EntryState::kDead) {
-    info.finished = info.due;
-    const auto view = read_inner(*journal_, entry.details());
-    if (!view) return view.error();
-    journal::Changed record;
-    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-    info.dead_reason = record.dead;
-  }
-  if (read) {
-    late->add({.at = at,
-               .read = std::move(read),
-               .with_past = !entry.has_details(),
-               .with_expiry = entry.has_expiry != 0});
-  }
-  return info;
-}
-
-Result<JobInfo> Ledger::find(const JobId& id, LateBodies* late) {
-  const Slot slot = state_.find(id);
-  if (slot == kNoSlot) {
-    return Error{ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
-  }
-  return describe(slot, late);
-}
-
-std::vector<QueueInfo> Ledger::queues() {
-  std::vector<QueueInfo> infos;
-  std::vector<int> workers(state_.queues().size());
-  std::vector<std::uint32_t> latest(workers.size());  // A subscription may name a queue twice.
-  for (const auto& [id, subscriber] : subscriptions_) {
-    for (const SubscribedQueue& share : subscriber.queues) {
-      if (share.queue && std::exchange(latest[*share.queue], id) != id) ++workers[*share.queue];
-    }
-  }
-  for (std::size_t i = 0; i < state_.queues().size(); ++i) {
-    const auto number = static_cast<std::uint16_t>(i);
-    if (!state_.queues().names().exists(number)) continue;
-    const Queue& queue = state_.queues()[number];
-    QueueInfo info{.name = state_.queues().names()[number],
-                   .paused = queue.paused,
-                   .scheduled = queue.count(EntryState::kScheduled),
-                   .ready = queue.count(EntryState::kReady),
-                   .running = queue.count(EntryState::kRunning),
-                   .dead = queue.count(EntryState::kDead) + queue.count(EntryState::kQuarantined),
-                   .done = queue.count(EntryState::kDone),
-                   .oldest_ready = {},
-                   .workers = workers[i]};
-    if (const auto oldest = state_.oldest_ready(number)) info.oldest_ready = time_at(*oldest);
-    infos.push_back(std::move(info));
-  }
-  std::sort(infos.begin(), infos.end(), [](const QueueInfo& a, const QueueInfo& b) { return a.name < b.name; });
-  return infos;
-}
-
-namespace {
 
 // Where a page ends: the sort key of its last job, and its id, since many jobs share a time.
 struct Place {
@@ -207,6 +63,137 @@ std::optional<Place> from_cursor(const std::string& cursor) {
 
 }  // namespace
 
+Error no_such_job(const JobId& id) {
+  return Error{ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
+}
+
+Result<Ledger::Loaded> Ledger::load(Slot slot) {
+  const Entry& entry = state_[slot];
+  const auto view = read_unwrapped(*journal_, entry.body());
+  if (!view) return view.error();
+  journal::Accepted record;
+  if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+  Loaded loaded{std::move(record.job), std::move(record.how.past)};
+  if (!entry.has_expiry) loaded.job.expires.reset();  // It was replayed.
+  if (!entry.has_details()) return loaded;
+  auto past = load_past(slot);
+  if (!past) return past.error();
+  loaded.past = std::move(*past);
+  return loaded;
+}
+
+Result<journal::Past> Ledger::load_past(Slot slot) {
+  const Entry& entry = state_[slot];
+  if (entry.has_details()) {
+    const auto view = read_unwrapped(*journal_, entry.details());
+    if (!view) return view.error();
+    journal::Changed record;
+    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+    return std::move(record.past);
+  }
+  // Only a body that an attempt replaced, the running one or an earlier one, carries a past.
+  const bool running = entry.entry_state() == EntryState::kRunning;
+  if (!(running && state_.leases()[entry.next].body_saved) && entry.attempts <= (running ? 1 : 0)) return journal::Past{};
+  const auto view = read_unwrapped(*journal_, entry.body());
+  if (!view) return view.error();
+  journal::Accepted record;
+  if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+  return std::move(record.how.past);
+}
+
+Result<JobInfo> Ledger::describe(Slot slot, DeferredBodies* deferred, std::size_t at) {
+  const Entry& entry = state_[slot];
+  const EntryState state = entry.entry_state();
+  JobInfo info;
+  info.state = state_.shown_state(slot);
+  info.due = time_at(state_.due(entry));
+  info.attempts = static_cast<std::uint32_t>(entry.attempts);
+  if (state == EntryState::kDone) {
+    info.job.id = entry.id;
+    info.job.queue = state_.queues().names()[static_cast<std::uint16_t>(entry.queue)];
+    info.job.kind = state_.kinds()[static_cast<std::uint16_t>(entry.kind)];
+    info.finished = info.due;
+    const auto view = read_unwrapped(*journal_, entry.details());
+    if (!view) return view.error();
+    journal::DoneRecord record;
+    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+    info.result = std::move(record.result);
+    info.result_content_type = std::move(record.content_type);
+    info.counts = record.past.counts;
+    info.history = std::move(record.past.history);
+    return info;
+  }
+  if (state == EntryState::kQuarantined) return describe_unreadable(slot, {});
+  const auto take_past = [&info](journal::Past& past) {
+    info.counts = past.counts;
+    info.history = std::move(past.history);
+    info.note = std::move(past.note);
+  };
+  const bool is_large = deferred != nullptr && entry.body_bytes >= DeferredBodies::kLeastBytes;
+  journal::DeferredRead read = is_large ? journal_->defer_read(entry.body()) : nullptr;
+  if (read && entry.has_details()) {
+    auto past = load_past(slot);
+    if (!past) return past.error();
+    take_past(*past);
+  } else if (!read) {
+    auto loaded = load(slot);
+    if (!loaded) return loaded.error();
+    info.job = std::move(loaded->job);
+    take_past(loaded->past);
+  }
+  if (state == EntryState::kRunning) info.worker = state_.workers()[state_.leases()[entry.next].worker];
+  if (state == EntryState::kDead) {
+    info.finished = info.due;
+    const auto view = read_unwrapped(*journal_, entry.details());
+    if (!view) return view.error();
+    journal::Changed record;
+    if (Status decoded = decode(*view, record); !decoded) return decoded.error();
+    info.dead_reason = record.dead;
+  }
+  if (read) {
+    deferred->add({.at = at,
+               .read = std::move(read),
+               .with_past = !entry.has_details(),
+               .with_expiry = entry.has_expiry != 0});
+  }
+  return info;
+}
+
+Result<JobInfo> Ledger::find(const JobId& id, DeferredBodies* deferred) {
+  const Slot slot = state_.find(id);
+  if (slot == kNoSlot) return no_such_job(id);
+  return describe(slot, deferred);
+}
+
+std::vector<QueueInfo> Ledger::queues() {
+  std::vector<QueueInfo> infos;
+  std::vector<int> workers(state_.queues().size());
+  std::vector<std::uint32_t> latest(workers.size());  // The last subscription counted: one may name a queue twice.
+  for (const auto& [id, subscriber] : subscriptions_) {
+    for (const SubscribedQueue& share : subscriber.queues) {
+      if (share.queue && std::exchange(latest[*share.queue], id) != id) ++workers[*share.queue];
+    }
+  }
+  for (std::size_t i = 0; i < state_.queues().size(); ++i) {
+    const auto number = static_cast<std::uint16_t>(i);
+    if (!state_.queues().names().exists(number)) continue;
+    const Queue& queue = state_.queues()[number];
+    QueueInfo info{.name = state_.queues().names()[number],
+                   .paused = queue.paused,
+                   .scheduled = queue.count(EntryState::kScheduled),
+                   .ready = queue.count(EntryState::kReady),
+                   .running = queue.count(EntryState::kRunning),
+                   .dead = queue.count(EntryState::kDead) + queue.count(EntryState::kQuarantined),
+                   .done = queue.count(EntryState::kDone),
+                   .oldest_ready = {},
+                   .workers = workers[i]};
+    if (const auto oldest = state_.oldest_ready(number)) info.oldest_ready = time_at(*oldest);
+    infos.push_back(std::move(info));
+  }
+  std::sort(infos.begin(), infos.end(), [](const QueueInfo& a, const QueueInfo& b) { return a.name < b.name; });
+  return infos;
+}
+
 struct Ledger::Listing {
   JobFilter filter;
   std::uint8_t states = 0;  // Bits by JobState; none: all.
@@ -222,7 +209,7 @@ struct Ledger::Listing {
   std::size_t bytes = 0;    // That the page has, and that were read for it.
   std::size_t bytes_read = 0;
   JobPage page;
-  std::shared_ptr<LateBodies> late;
+  std::shared_ptr<DeferredBodies> deferred;
 
   Place place_of(const State& state, Slot slot) const {
     return {newest_first ? -state.due(slot) : state.due(slot), state[slot].id};
@@ -246,20 +233,11 @@ struct Ledger::Listing {
   }
 };
 
-template <class T>
-void Ledger::answer_after_commit(Completion<T> done, Result<T> answer) {
-  // A function that is kept can only be copied from: a page has megabytes.
-  auto given = std::make_shared<Result<T>>(std::move(answer));
-  after_commit_.push_back([done = std::move(done), given = std::move(given)](const Status& committed) {
-    done(committed ? std::move(*given) : Result<T>(committed.error()));
-  });
-}
-
 void Ledger::list(JobFilter filter, const std::string& cursor, std::size_t limit, Completion<JobPage> done,
-                  std::shared_ptr<LateBodies> late) {
+                  std::shared_ptr<DeferredBodies> deferred) {
   auto listing = std::make_shared<Listing>();
   listing->limit = std::clamp<std::size_t>(limit, 1, 1000);
-  listing->late = std::move(late);
+  listing->deferred = std::move(deferred);
   if (!cursor.empty()) {
     listing->after = from_cursor(cursor);
     if (!listing->after) {
@@ -289,7 +267,7 @@ Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
   const Slot end = piece_end(listing.cursor);
   std::size_t reads = 0;
   std::size_t read = 0;
-  // Since the last piece a name may have gone and its number have been given to another.
+  // Between pieces a name may be freed and its number given to another.
   const auto number_of = [](const Names& names, const std::string& name) -> std::optional<std::uint32_t> {
     if (name.empty()) return std::nullopt;
     return names.find(name).value_or(kNoNumber);
@@ -305,7 +283,7 @@ Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
       ++reads;
       read += entry.has_details() ? entry.details_bytes : entry.body_bytes;
       const auto past = load_past(listing.cursor);
-      // Of one that cannot be read nobody knows, so it is shown.
+      // One that cannot be read may match, so it is shown.
       if (past && (past->history.empty() || past->history.back().text.find(listing.filter.error) == std::string::npos)) {
         continue;
       }
@@ -325,21 +303,21 @@ Result<bool> Ledger::read_page(Listing& listing, const Completion<JobPage>& done
   while (listing.next < last && read < kReadAPiece) {
     if (listing.bytes >= JobPage::kMostBytes || listing.bytes_read >= kReadAPage) break;
     const Slot slot = state_.find(listing.best[listing.next++].id);
-    // Steps of others come between the pieces.
+    // Other requests run between the pieces.
     if (slot == kNoSlot || !listing.shows(state_.shown_state(slot))) continue;
     const std::size_t bytes = state_[slot].body_bytes + state_[slot].details_bytes;
-    const std::size_t left = listing.late ? listing.late->size() : 0;
-    auto info = describe(slot, listing.late.get(), listing.page.jobs.size());
-    const bool is_left = listing.late && listing.late->size() > left;
-    // A record that cannot be read spoils neither the page nor the store.
-    if (!info) info = describe_unread(slot, info.error());
+    const std::size_t deferred = listing.deferred ? listing.deferred->size() : 0;
+    auto info = describe(slot, listing.deferred.get(), listing.page.jobs.size());
+    const bool is_deferred = listing.deferred && listing.deferred->size() > deferred;
+    // A record that cannot be read does not fail the page.
+    if (!info) info = describe_unreadable(slot, info.error());
     if (!listing.filter.bodies) {
       info->job.body = {};
       info->result = {};
     }
-    read += is_left ? kLeft + state_[slot].details_bytes : bytes;
+    read += is_deferred ? kDeferredCost + state_[slot].details_bytes : bytes;
     listing.bytes_read += bytes;
-    listing.bytes += core::shown_bytes(*info) + (is_left && listing.filter.bodies ? state_[slot].body_bytes : 0);
+    listing.bytes += core::shown_bytes(*info) + (is_deferred && listing.filter.bodies ? state_[slot].body_bytes : 0);
     listing.page.jobs.push_back(std::move(*info));
   }
   const bool full = listing.bytes >= JobPage::kMostBytes || listing.bytes_read >= kReadAPage;
@@ -349,42 +327,13 @@ Result<bool> Ledger::read_page(Listing& listing, const Completion<JobPage>& done
   return true;
 }
 
-void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
-  if (!state_.queues().names().find(queue)) {
-    answer_after_commit<std::uint64_t>(
-        done, Error{ErrorCode::kNotFound, "there is no queue " + core::quoted(queue)});
-    return;
-  }
-  auto run = [this, queue, done, cursor = Slot{0}, removed = std::uint64_t{0}]() mutable -> Result<bool> {
-    // With its last job the queue goes, and its number may be given to another.
-    const auto is_here = [this, &queue](const Entry& entry) { return state_.queues().names().find(queue) == entry.queue; };
-    const Slot end = piece_end(cursor);
-    for (std::size_t left = kRemovedAPiece; cursor < end && left > 0; ++cursor) {
-      const Entry& entry = state_[cursor];
-      const EntryState state = entry.entry_state();
-      if ((state != EntryState::kScheduled && state != EntryState::kReady) || !is_here(entry)) continue;
-      if (Status roomy = make_room(64, true); !roomy) {
-        answer_after_commit<std::uint64_t>(done, roomy.error());
-        return true;
-      }
-      if (Status gone = remove(entry.id, journal::RemoveCause::kPurged); !gone) return gone.error();
-      ++removed;
-      --left;
-    }
-    if (cursor < state_.slots()) return false;
-    answer_after_commit<std::uint64_t>(done, removed);
-    return true;
-  };
-  tasks_.push_back({std::move(run), [done](const Error& error) { done(error); }});
-}
-
 void Ledger::watch(const JobId& id, std::uint64_t number, Completion<JobInfo> done) {
   const Slot slot = state_.find(id);
   if (slot != kNoSlot && !is_finished(state_[slot].entry_state())) {
     watchers_[id].push_back({number, std::move(done)});
     return;
   }
-  // What finished it may be in this very step, and is not to be told before it is durable.
+  // What finished it may be in this step and not yet durable.
   answer_after_commit<JobInfo>(std::move(done), find(id));
 }
 
@@ -401,7 +350,7 @@ std::size_t Ledger::watches() const {
   return count;
 }
 
-// Something final has happened to the job, and is applied: whoever watches it is told after the commit.
+// The job is done, dead or gone: its watches are answered after the commit.
 void Ledger::finished(const JobId& id) {
   const auto found = watchers_.find(id);
   if (found == watchers_.end()) return;
@@ -412,9 +361,7 @@ void Ledger::finished(const JobId& id) {
 
 Result<Explanation> Ledger::explain(const JobId& id) {
   const Slot slot = state_.find(id);
-  if (slot == kNoSlot) {
-    return Error{ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
-  }
+  if (slot == kNoSlot) return no_such_job(id);
   const Entry& entry = state_[slot];
   auto info = describe(slot);
   if (!info || info->dead_reason == DeadReason::kDamaged) {
@@ -507,13 +454,18 @@ AuditReport Ledger::begin_audit() {
   return report;
 }
 
+bool Ledger::audit_piece(AuditReport& report) {
+  const auto problems = state_.audit_piece();
+  if (!problems) return false;
+  report.problems.insert(report.problems.end(), problems->begin(), problems->end());
+  list_damage(report.problems);
+  return true;
+}
+
 void Ledger::audit(Completion<AuditReport> done) {
   auto run = [this, done, report = std::optional<AuditReport>()]() mutable -> Result<bool> {
     if (!report) report = begin_audit();
-    auto problems = state_.audit_piece();
-    if (!problems) return false;
-    report->problems.insert(report->problems.end(), problems->begin(), problems->end());
-    report_damage(report->problems);
+    if (!audit_piece(*report)) return false;
     answer_after_commit<AuditReport>(done, std::move(*report));
     return true;
   };
@@ -522,13 +474,9 @@ void Ledger::audit(Completion<AuditReport> done) {
 
 AuditReport Ledger::audit() {
   AuditReport report = begin_audit();
-  for (;;) {
-    if (auto problems = state_.audit_piece()) {
-      report.problems.insert(report.problems.end(), problems->begin(), problems->end());
-      report_damage(report.problems);
-      return report;
-    }
+  while (!audit_piece(report)) {
   }
+  return report;
 }
 
 }  // namespace bide::engine

@@ -40,7 +40,7 @@ class LastingLeases : public LedgerFixture {
     Job job{.kind = "work"};
     job.retry = retry;
     job.time_limit = time_limit;
-    EXPECT_TRUE(ledger_->enqueue(Offer::of({job}, {})).at(0));
+    EXPECT_TRUE(ledger_->enqueue(EnqueueBatch::of({job}, {})).at(0));
     return end_step().at(0);
   }
   void extend(const Lease& lease) {
@@ -51,7 +51,7 @@ class LastingLeases : public LedgerFixture {
   Status settle(const Lease& lease, Outcome outcome) {
     EXPECT_TRUE(ledger_->begin());
     Settlement settlement{.lease = {lease.job.id, lease.token}, .outcome = std::move(outcome)};
-    Status settled = ledger_->settle(Verdicts::of({std::move(settlement)}, {})).at(0);
+    Status settled = ledger_->settle(SettleBatch::of({std::move(settlement)}, {})).at(0);
     EXPECT_TRUE(ledger_->commit());
     return settled;
   }
@@ -103,7 +103,7 @@ TEST_F(LastingLeases, HaveTheRestOfTheirTimeLimitHoweverLongTheStoreWasClosed) {
   const Lease lease = enqueue_and_lease(RetryPolicy::none(), Milliseconds(40'000));
   advance(15'000);
   ASSERT_TRUE(ledger_->begin());
-  ASSERT_TRUE(ledger_->enqueue(Offer::of({Job{.kind = "work", .queue = "another"}}, {})).at(0));
+  ASSERT_TRUE(ledger_->enqueue(EnqueueBatch::of({Job{.kind = "work", .queue = "another"}}, {})).at(0));
   end_step();
   disk_.halt();
   ledger_.reset();
@@ -145,7 +145,7 @@ TEST_F(LastingLeases, ASettleOfAJobThatCannotBeReadQuarantinesIt) {
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(ledger_->begin());
     Job other{.kind = "work", .queue = "another", .body = std::string(2 << 20, 'x')};
-    others.push_back(ledger_->enqueue(Offer::of({other}, {})).at(0)->id);
+    others.push_back(ledger_->enqueue(EnqueueBatch::of({other}, {})).at(0)->id);
     end_step();
   }
   ASSERT_TRUE(ledger_->find(others[0]));
@@ -165,9 +165,9 @@ TEST_F(LastingLeases, KeepTheirLengthInASnapshotToo) {
   ASSERT_TRUE(ledger_->begin());
   ledger_->unsubscribe(last_subscription_);
   const std::string body(1 << 20, 'x');
-  for (int i = 0; i < 300; ++i) ASSERT_TRUE(ledger_->enqueue(Offer::of({Job{.kind = "large", .body = body}}, {})).at(0));
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(ledger_->enqueue(EnqueueBatch::of({Job{.kind = "large", .body = body}}, {})).at(0));
   end_step();
-  while (ledger_->tidy().value()) ledger_->take_spent()();
+  while (ledger_->tidy().value()) ledger_->take_garbage()();
   bool has_snapshot = false;
   for (const std::string& file : disk_.files()) has_snapshot |= file.find("/snapshot-") != std::string::npos;
   ASSERT_TRUE(has_snapshot);
@@ -258,7 +258,7 @@ TEST_F(LastingLeases, AreGivenUpToTheLimitOfDeliveriesWhateverBecomesOfThem) {
   ASSERT_TRUE(ledger_->begin());
   std::vector<Job> jobs(10, Job{.kind = "work"});
   ledger_->set_delivery_limit(last_subscription_, 3);
-  for (const auto& enqueued : ledger_->enqueue(Offer::of(std::move(jobs), {}))) ASSERT_TRUE(enqueued);
+  for (const auto& enqueued : ledger_->enqueue(EnqueueBatch::of(std::move(jobs), {}))) ASSERT_TRUE(enqueued);
   EXPECT_EQ(end_step().size(), 3u);
   // They run out, and that makes no room for others.
   advance(kLeaseMs);
@@ -290,7 +290,7 @@ TEST(LeasesOfAProcess, AreChargedInSeveralBatchesIfTheyAreMany) {
     (*ledger)->subscribe(1, {.credit = 100}, [](const std::vector<Lease>&) {});
     clock.advance(60 * 60 * 1000);
     ASSERT_TRUE((*ledger)->begin());
-    if (crashes) (void)(*ledger)->enqueue(Offer::of(std::vector<Job>(kJobs, Job{.kind = "work"}), {}));
+    if (crashes) (void)(*ledger)->enqueue(EnqueueBatch::of(std::vector<Job>(kJobs, Job{.kind = "work"}), {}));
     ASSERT_TRUE((*ledger)->grant());
     ASSERT_TRUE((*ledger)->commit());
     ASSERT_EQ((*ledger)->state().leases().size(), kJobs);

@@ -29,7 +29,7 @@ class LedgerNames : public LedgerFixture {
   }
   void begin() { ASSERT_TRUE(ledger_->begin()); }
   Result<Enqueued> enqueue(const std::string& queue, const std::string& kind = "work") {
-    return ledger_->enqueue(Offer::of({Job{.kind = kind, .queue = queue}}, {})).at(0);
+    return ledger_->enqueue(EnqueueBatch::of({Job{.kind = kind, .queue = queue}}, {})).at(0);
   }
   JobId enqueued(const std::string& queue) { return enqueue(queue).value().id; }
   void subscribe(std::uint32_t number, const std::vector<std::string>& queues) {
@@ -51,7 +51,7 @@ class LedgerNames : public LedgerFixture {
   void settle_as_done(const std::vector<Lease>& leases) {
     std::vector<Settlement> settlements;
     for (const Lease& lease : leases) settlements.push_back({{lease.job.id, lease.token}, Done{}, {}});
-    for (const Status& status : ledger_->settle(Verdicts::of(std::move(settlements), {}))) ASSERT_TRUE(status);
+    for (const Status& status : ledger_->settle(SettleBatch::of(std::move(settlements), {}))) ASSERT_TRUE(status);
   }
   void expect_sound() {
     const AuditReport report = ledger_->audit();
@@ -175,7 +175,7 @@ TEST_F(LedgerNames, ASnapshotWithGapsInTheNumbersIsReadAsItWas) {
   ASSERT_TRUE(ledger_->pause("paused", true));
   ASSERT_TRUE(ledger_->cancel({a}).at(0));
   end_step();
-  while (ledger_->tidy().value()) ledger_->take_spent()();
+  while (ledger_->tidy().value()) ledger_->take_garbage()();
   begin();
   ASSERT_TRUE(ledger_->cancel({b}).at(0));
   const JobId d = enqueue("d", "kind_d").value().id;

@@ -1,4 +1,4 @@
-// Ledger, opening: what the last process left is read, and what was running is charged.
+// Ledger, opening and closing: recovery of what the last process left, and leases that ended with it.
 
 #include <algorithm>
 #include <utility>
@@ -32,14 +32,14 @@ Result<std::unique_ptr<Ledger>> Ledger::open(EngineOptions options) {
 
 Ledger::~Ledger() {
   if (failed_ || journal_ == nullptr) return;
-  // An orderly end: whoever holds a lease in this process goes with it, and that is not the job's fault.
+  // An orderly end: leases of this process are returned uncharged.
   std::vector<Slot> held;
   for (const Running& running : state_.leases().places()) {
     if (running.slot != kNoSlot && !running.outlives_process && !running.crashed) held.push_back(running.slot);
   }
   for (const Slot slot : held) {
     if (!make_room(kRoomForChange, true)) break;  // The rest is charged with a crash by the next opening.
-    const Status ended = state_.leases()[state_[slot].next].cancel_requested
+    const Status ended = lease_of(slot).cancel_requested
                              ? remove(state_[slot].id, journal::RemoveCause::kCancelled)
                              : give_back(slot, Returned{.note = "the process that ran it was stopped"}, EndedBy::kLedger);
     // One that cannot be read is charged with a crash by the next opening, if it can be read then.
@@ -58,7 +58,7 @@ Status Ledger::recover() {
   const auto used_before = disk_.exists(journal_directory(options_.directory));
   if (!used_before) return used_before.error();
   if (!*used_before) {
-    // The name of the directory itself must survive too, if it was we who made it.
+    // The entry of a new directory in its parent must be durable too.
     if (Status synced = disk_.sync_directory(parent_of(options_.directory)); !synced) return synced;
   }
   if (Status made = disk_.make_directory(journal_directory(options_.directory)); !made) return made;
@@ -81,11 +81,11 @@ Status Ledger::recover() {
   if (Status indexed = state_.index_ids(); !indexed) return indexed;
   if (Status removed = remove_other_snapshots(disk_, options_.directory, snapshot_at_); !removed) return removed;
   compactor_ = std::make_unique<Compactor>(*journal_, state_, options_.segment_bytes, options_.reserve_bytes);
-  // Before anything is written. Not being able to set space aside is no reason not to start.
-  (void)keep_reserve();
+  // Before anything is written. A store opens without a reserve too.
+  (void)create_reserve();
 
-  // Grants within this process are not synced, so power loss may take some. With a gap that nobody can guess, none of
-  // their tokens is given out a second time.
+  // Grants within a process are not synced, so power loss may take some. A random gap keeps their tokens from being used
+  // again.
   last_token_ = state_.last_token() + (random_.next() >> 33);
   if (Status recovered = recover_clock(); !recovered) return recovered;
   if (const Slot damaged = state_.start(now_ms(), wall_us_ / 1000, *journal_); damaged != kNoSlot) {
@@ -101,7 +101,7 @@ Status Ledger::recover() {
   if (Status charged = charge_crashes(); !charged) return charged;
   needs_sync_ = true;
   if (Status committed = commit(); !committed) return committed;
-  // Not before what was found out about the clock is written.
+  // After the commit: the journal must know of the step first.
   if (!open_report_.elapsed_known) write_clock(clock_offset_us_, clock_offset_us_, 0);
   return {};
 }
@@ -112,7 +112,7 @@ Status Ledger::recover_clock() {
   wall_us_ = instant.wall_us;
   clock_offset_us_ = wall_us_ - elapsed_us_;
   now_us_ = wall_us_;
-  // In the same boot of the machine elapsed time goes on while the store is closed, and a step of the wall clock is found as
+  // Within one boot of the machine elapsed time goes on while the store is closed, and a step of the wall clock is detected as
   // it is when the store is open.
   const auto known_us = clock_file_.read(clock_.boot(), journal_->end());
   open_report_.elapsed_known = known_us.has_value();
@@ -121,8 +121,8 @@ Status Ledger::recover_clock() {
     write_clock(clock_offset_us_, clock_offset_us_, 0);
     return follow_clock();
   }
-  // Otherwise the wall clock is believed, except that time does not go back: what waits for a span of time still has before
-  // it what it had at the last record.
+  // Otherwise the wall clock is believed, except that time does not go back: a delay still has what was left of it at the
+  // last record.
   const std::int64_t back_ms = now_ms() - state_.last_time_ms();
   if (back_ms >= 0) return {};
   if (Status roomy = make_room(64, true); !roomy) {
@@ -159,8 +159,8 @@ Status Ledger::charge_crashes() {
       continue;
     }
     if (charged.error().code != ErrorCode::kDiskFull) return charged;
-    // Not even the reserve is there. Whoever makes room needs the store, so it opens, and they are charged later.
-    Running& running = state_.leases()[state_[slot].next];
+    // There is no reserve either. Making room may need the store, so it opens, and the crash is charged later.
+    Running& running = lease_of(slot);
     running.crashed = true;
     running.token = 0;  // Whoever has it has lost the lease.
     running.lease_ms = 0;
@@ -172,18 +172,18 @@ Status Ledger::charge_crashes() {
 
 Status Ledger::charge_crash(Slot slot) {
   if (Status roomy = make_room(kRoomForDeath, true); !roomy) return roomy;
-  if (state_.leases()[state_[slot].next].cancel_requested) {
+  if (lease_of(slot).cancel_requested) {
     return remove(state_[slot].id, journal::RemoveCause::kCancelled);
   }
   auto loaded = load(slot);
-  if (!loaded && is_passing(loaded.error())) return loaded.error();
+  if (!loaded && is_transient(loaded.error())) return loaded.error();
   if (!loaded) {
     quarantine(slot);
     return {};
   }
   ++open_report_.crashed_attempts;
   ++duplicate_starts_.crashed;
-  state_.leases()[state_[slot].next].wants_completion = core::wants_completion(loaded->job);
+  lease_of(slot).wants_completion = core::wants_completion(loaded->job);
   const Outcome outcome = core::decide_after_fault(loaded->job.retry, loaded->past.counts, Fault::kCrashed,
                                                    "the process died during this attempt", random_.next(),
                                                    options_.max_crashes);

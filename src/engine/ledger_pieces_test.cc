@@ -37,7 +37,7 @@ class Pieces : public LedgerFixture {
   std::vector<JobId> enqueue(std::size_t many, const Job& job) {
     EXPECT_TRUE(ledger_->begin());
     std::vector<JobId> ids;
-    for (const auto& result : ledger_->enqueue(Offer::of(std::vector<Job>(many, job), {}))) ids.push_back(result->id);
+    for (const auto& result : ledger_->enqueue(EnqueueBatch::of(std::vector<Job>(many, job), {}))) ids.push_back(result->id);
     EXPECT_TRUE(ledger_->commit());
     return ids;
   }
@@ -131,7 +131,7 @@ TEST_F(Pieces, AnAuditTellsHowItWasWhenItBeganWhateverHappensMeanwhile) {
     std::vector<Settlement> settlements;
     for (const Lease& lease : leases) settlements.push_back({.lease = {lease.job.id, lease.token}, .outcome = Done{}, .effects = {}});
     leases.clear();
-    for (const Status& settled : ledger_->settle(Verdicts::of(std::move(settlements), {}))) EXPECT_TRUE(settled);
+    for (const Status& settled : ledger_->settle(SettleBatch::of(std::move(settlements), {}))) EXPECT_TRUE(settled);
     EXPECT_TRUE(ledger_->cancel({ids.back()}).at(0));
     ids.pop_back();
     enqueue(3, {.kind = "k", .delay = Milliseconds(steps % 50)});

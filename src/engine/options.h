@@ -10,7 +10,6 @@
 
 #include "bide/job.h"
 #include "bide/result.h"
-#include "engine/damage.h"
 #include "engine/journal/journal.h"
 #include "platform/clock.h"
 #include "platform/disk.h"
@@ -19,6 +18,13 @@
 namespace bide::engine {
 
 using journal::Durability;
+
+// A place in the store that cannot be read, as operators are told of it.
+struct Damage {
+  std::string file;
+  std::uint64_t offset = 0;
+  std::string text;  // One line, with file, offset and consequence.
+};
 
 struct EngineOptions {
   std::string directory;
@@ -33,9 +39,9 @@ struct EngineOptions {
   std::uint32_t max_crashes = 3;             // A job that killed its worker so often is dead.
 
   std::uint64_t max_jobs = 200'000'000;         // Beyond it enqueue is refused. Each costs at most 64 bytes of memory.
-  std::uint64_t inbox_bytes = 64ull << 20;      // Enqueues waiting for the engine; beyond it they are refused.
+  std::uint64_t queued_bytes = 64ull << 20;      // Enqueues waiting for the engine; beyond it they are refused.
   std::uint64_t call_bytes = 1ull << 30;        // Of one enqueue or settle; beyond it the call is refused.
-  std::uint64_t warm_bytes = 64ull << 20;       // Ready jobs kept whole in memory; others are read back.
+  std::uint64_t cache_bytes = 64ull << 20;       // Ready jobs kept whole in memory; others are read back.
   std::uint64_t reserve_bytes = 16ull << 20;    // Kept free for settling when the disk is full.
   std::uint64_t segment_bytes = 64ull << 20;
   std::uint64_t snapshot_bytes = 256ull << 20;  // A snapshot is due when the journal has grown by so much, or more.

@@ -27,7 +27,7 @@ struct Lane {
 
 struct Queue {
   bool paused = false;
-  std::uint32_t takers = 0;  // Subscriptions.
+  std::uint32_t subscriptions = 0;  // Subscriptions.
   std::vector<Lane> lanes;  // Highest priority first.
   std::array<std::uint64_t, 8> counts{};  // By EntryState.
   std::uint64_t taken = 0;                // Ready, but out of their lanes, about to be granted.
@@ -40,18 +40,18 @@ class Queues {
  public:
   explicit Queues(Slab& slab) : slab_(slab) {}
 
-  // As Names does. A queue keeps its lanes when its number is given to another: what is left in them are zombies.
+  // As Names does. A queue keeps its lanes when its number is given to another: what is left in them are tombstones.
   std::optional<std::uint16_t> hold(std::string_view name) {
     const auto number = names_.hold(name);
     if (number && *number >= queues_.size()) queues_.resize(*number + 1u);
-    if (number && names_.uses(*number) == 1) made_.push_back(*number);
+    if (number && names_.uses(*number) == 1) new_.push_back(*number);
     return number;
   }
   Names& names() { return names_; }
   const Names& names() const { return names_; }
   // Numbers that were given to a queue since this was last asked; it may have gone since.
-  std::vector<std::uint16_t> take_made() { return std::exchange(made_, {}); }
-  bool has_made() const { return !made_.empty(); }
+  std::vector<std::uint16_t> take_new() { return std::exchange(new_, {}); }
+  bool has_new() const { return !new_.empty(); }
   std::size_t size() const { return queues_.size(); }
   Queue& operator[](std::uint16_t number) { return queues_[number]; }
   const Queue& operator[](std::uint16_t number) const { return queues_[number]; }
@@ -60,7 +60,7 @@ class Queues {
   void insert(Slot slot);
   // Before all others of its lane.
   void insert_first(Slot slot);
-  // The next entry to run, or kNoSlot. Zombies on the way are given to dropped(slot), each for one of the budget; when that
+  // The next entry to run, or kNoSlot. Tombstones on the way are given to dropped(slot), each for one of the budget; when that
   // is used up there may be an entry behind them. Spans are measured on a clock that is behind ours by `shift_ms`.
   template <class Dropped>
   Slot pop(std::uint16_t queue, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped);
@@ -77,12 +77,12 @@ class Queues {
   Slab& slab_;
   Names names_;
   std::vector<Queue> queues_;
-  std::vector<std::uint16_t> made_;
+  std::vector<std::uint16_t> new_;
 };
 
 template <class Dropped>
 Slot Queues::front(RunList& list, std::size_t& budget, Dropped&& dropped) {
-  while (!list.empty() && slab_[list.head()].entry_state() == EntryState::kZombie) {
+  while (!list.empty() && slab_[list.head()].entry_state() == EntryState::kTombstone) {
     if (budget == 0) return kNoSlot;
     --budget;
     dropped(list.pop_front(slab_));

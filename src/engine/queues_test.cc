@@ -24,7 +24,7 @@ class QueuesTest : public testing::Test {
   }
   Slot pop() {
     std::size_t budget = 100;
-    return queues_.pop(queue_, shift_ms_, budget, [this](Slot zombie) { dropped_.push_back(zombie); });
+    return queues_.pop(queue_, shift_ms_, budget, [this](Slot tombstone) { dropped_.push_back(tombstone); });
   }
 
   Slab slab_;
@@ -57,12 +57,12 @@ TEST_F(QueuesTest, AJobThatComesBackGoesBeforeThoseThatWereDueLater) {
   EXPECT_EQ(pop(), second);
 }
 
-TEST_F(QueuesTest, ZombiesAreSkippedAndHandedBack) {
-  const Slot zombie = add(10);
+TEST_F(QueuesTest, TombstonesAreSkippedAndHandedBack) {
+  const Slot tombstone = add(10);
   const Slot job = add(20);
-  slab_[zombie].set_state(EntryState::kZombie);
+  slab_[tombstone].set_state(EntryState::kTombstone);
   EXPECT_EQ(pop(), job);
-  EXPECT_EQ(dropped_, std::vector<Slot>{zombie});
+  EXPECT_EQ(dropped_, std::vector<Slot>{tombstone});
 }
 
 TEST_F(QueuesTest, SpansAndTimesOfTheClockAreComparedAsTheClockIsNow) {
@@ -75,11 +75,11 @@ TEST_F(QueuesTest, SpansAndTimesOfTheClockAreComparedAsTheClockIsNow) {
   EXPECT_EQ(pop(), later_span);
 }
 
-TEST_F(QueuesTest, ClearingAwayZombiesIsBounded) {
-  for (int i = 0; i < 10; ++i) slab_[add(10)].set_state(EntryState::kZombie);
+TEST_F(QueuesTest, ClearingAwayTombstonesIsBounded) {
+  for (int i = 0; i < 10; ++i) slab_[add(10)].set_state(EntryState::kTombstone);
   const Slot job = add(20);
   std::size_t budget = 4;
-  const auto drop = [this](Slot zombie) { dropped_.push_back(zombie); };
+  const auto drop = [this](Slot tombstone) { dropped_.push_back(tombstone); };
   EXPECT_EQ(queues_.pop(queue_, 0, budget, drop), kNoSlot);
   EXPECT_EQ(budget, 0u);
   EXPECT_EQ(dropped_.size(), 4u);

@@ -5,8 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "engine/journal/checksum.h"
-#include "engine/journal/encoding.h"
+#include "platform/checksum.h"
 #include "platform/fatal.h"
 
 namespace bide::engine {
@@ -38,7 +37,7 @@ enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2, kDeliver
 enum RowFlag : std::uint8_t { kDueIsWall = 1, kHasExpiry = 2, kHasUniqueKey = 4, kHoldsKey = 8 };
 
 std::uint64_t block_checksum(std::uint8_t type, std::string_view payload, std::uint64_t offset) {
-  return journal::checksum(payload, offset * 256 + type);
+  return platform::checksum(payload, offset * 256 + type);
 }
 
 Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
@@ -272,7 +271,7 @@ Result<bool> SnapshotWriter::step(std::size_t bytes) {
     while (cursor_ < stop && block_.size() < kBlockBytes) {
       const Slot slot = cursor_++;
       const EntryState state = state_[slot].entry_state();
-      if (state == EntryState::kFree || state == EntryState::kZombie || state_.in_epoch(slot)) continue;
+      if (state == EntryState::kFree || state == EntryState::kTombstone || state_.in_epoch(slot)) continue;
       save_row(slot);
       state_.enter_epoch(slot);
     }

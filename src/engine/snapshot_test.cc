@@ -39,7 +39,7 @@ class SnapshotTest : public ::testing::Test {
     }
     std::vector<JobId> ids;
     EXPECT_TRUE(ledger_->begin());
-    for (const auto& result : ledger_->enqueue(Offer::of(std::move(jobs), {}))) ids.push_back(result.value().id);
+    for (const auto& result : ledger_->enqueue(EnqueueBatch::of(std::move(jobs), {}))) ids.push_back(result.value().id);
     EXPECT_TRUE(ledger_->commit());
     return ids;
   }

@@ -71,7 +71,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     entry.next = kNoSlot;
     entry.epoch = epoch_;
     if (index_later) {
-      index_ahead();
+      index_in_background();
     } else {
       ids_.insert(slot);
       indexed_ = indexing_ = slab_.size();
@@ -249,30 +249,10 @@ Status State::apply(const journal::Delivered& record) {
 }
 
 Status State::apply(const journal::Moved& record, RecordRef at) {
-  JobId id;
-  Status decoded;
-  switch (static_cast<RecordType>(record.inner.type)) {
-    case RecordType::kAccepted: {
-      journal::AcceptedBrief inner;
-      decoded = decode(record.inner, inner);
-      id = inner.id;
-      break;
-    }
-    case RecordType::kChanged: {
-      journal::Changed inner;
-      decoded = decode(record.inner, inner);
-      id = inner.id;
-      break;
-    }
-    case RecordType::kDone: {
-      journal::DoneRecord inner;
-      decoded = decode(record.inner, inner);
-      id = inner.id;
-      break;
-    }
-    default: return Error{ErrorCode::kDamaged, "the journal says moved of a record that never moves"};
-  }
-  if (!decoded) return decoded;
+  const auto owner = job_of(record.inner);
+  if (!owner) return owner.error();
+  if (owner->is_nil()) return Error{ErrorCode::kDamaged, "the journal says moved of a record that never moves"};
+  const JobId id = *owner;
   const Slot slot = ids_.find(id);
   // A done job may have been forgotten, which is not written down.
   if (slot == kNoSlot) return {};

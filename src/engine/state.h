@@ -168,9 +168,9 @@ class State {
   // Whether `wanted` more queues and kinds can be made, or the job's own are there. Results of queues and kinds that have
   // nothing but done jobs are forgotten for it.
   bool has_names_left(const Job& job, std::size_t wanted);
-  void add_taker(std::uint16_t queue);
-  void remove_taker(std::uint16_t queue);
-  std::vector<std::uint16_t> take_made_queues() { return queues_.take_made(); }
+  void add_subscription(std::uint16_t queue);
+  void remove_subscription(std::uint16_t queue);
+  std::vector<std::uint16_t> take_new_queues() { return queues_.take_new(); }
   // One line for each name that is held more or less often than it should be.
   std::vector<std::string> audit_names() const;
 
@@ -212,9 +212,9 @@ class State {
   void set_due(Entry& entry, std::int64_t due_ms) { entry.set_due(due_ms - (entry.due_is_wall ? 0 : shift_ms_)); }
 
   Slot allocate();
-  void index_ahead();
-  void take_indexed();
-  void settle_twice(const std::vector<Slot>& slots);  // Their ids were in the index already.
+  void index_in_background();
+  void finish_indexing();
+  void resolve_duplicates(const std::vector<Slot>& slots);  // Their ids were in the index already.
   Entry& touch(Slot slot);
   void changing(Slot slot) {
     if (audit_) count_for_audit(slot);
@@ -231,14 +231,14 @@ class State {
   }
   void place(Slot slot);              // Of a scheduled job, by its due time: wheel or lane.
   void forget(Slot slot);             // The job is gone: out of every index.
-  void unlink(Slot slot);             // Frees the entry, or leaves a zombie in the list it is in.
-  Slot relocate(Slot slot);           // To a fresh slot in no list; the old one is a zombie.
+  void unlink(Slot slot);             // Frees the entry, or leaves a tombstone in the list it is in.
+  Slot relocate(Slot slot);           // To a fresh slot in no list; the old one is a tombstone.
   bool is_linked(const Entry& entry) const;
-  void drop_zombie(Slot slot);
-  // A walk through all lists, in pieces: zombies leave them, and an audit sees what is there.
+  void drop_tombstone(Slot slot);
+  // A walk through all lists, in pieces: tombstones leave them, and an audit sees what is there.
   void begin_walk();
   bool walk(std::size_t& budget);
-  bool come_across(Slot slot, EntryState expected);
+  bool visit(Slot slot, EntryState expected);
   void end_lease(Slot slot);
   void no_longer_taken(Entry& entry);
   void set_body(Entry& entry, journal::RecordRef at);
@@ -266,7 +266,7 @@ class State {
   const std::uint64_t done_limit_;
   const std::size_t piece_;
   std::uint64_t done_count_ = 0;
-  std::uint64_t zombies_ = 0;
+  std::uint64_t tombstones_ = 0;
   // Entries from here on are not in the index of ids, or are being put into it.
   Slot indexed_ = 0;
   Slot indexing_ = 0;  // Up to here.

@@ -54,7 +54,7 @@ struct State::Audit {
 
   void count(const Entry& entry) {
     const EntryState state = entry.entry_state();
-    if (state == EntryState::kFree || state == EntryState::kZombie) return;
+    if (state == EntryState::kFree || state == EntryState::kTombstone) return;
     ++known;
     if (state != EntryState::kDone) ++live;
     ++found[entry.queue][entry.state];
@@ -122,7 +122,7 @@ std::optional<std::vector<std::string>> State::audit_piece() {
         continue;
       }
       if (seen == kNotYet) audit.problem("job " + entry.id.to_string() + " is in no place");
-      if (state == EntryState::kZombie) continue;
+      if (state == EntryState::kTombstone) continue;
       if (ids_.find(entry.id) != audit.slot) audit.problem("job " + entry.id.to_string() + " cannot be found by its id");
       if (state != EntryState::kDone && entry.body_bytes == 0) audit.problem("job " + entry.id.to_string() + " has no body");
     }

@@ -14,22 +14,22 @@ constexpr Slot kIndexedAtOnce = 65'536;
 
 }  // namespace
 
-void State::index_ahead() {
+void State::index_in_background() {
   if (!second_thread_ || slab_.size() - indexing_ < kIndexedAtOnce) return;
   if (indexer_.valid() && indexer_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-  take_indexed();
+  finish_indexing();
   indexing_ = slab_.size();
   indexer_ = std::async(std::launch::async, [this, begin = indexed_, end = indexing_] { return ids_.insert_new(begin, end); });
 }
 
-void State::take_indexed() {
+void State::finish_indexing() {
   if (!indexer_.valid()) return;
   const std::vector<Slot> twice = indexer_.get();
   indexed_ = indexing_;
-  settle_twice(twice);
+  resolve_duplicates(twice);
 }
 
-void State::settle_twice(const std::vector<Slot>& slots) {
+void State::resolve_duplicates(const std::vector<Slot>& slots) {
   for (const Slot slot : slots) {
     const Slot before = ids_.find(slab_[slot].id);
     if (slab_[before].entry_state() == EntryState::kDone) {
@@ -42,11 +42,11 @@ void State::settle_twice(const std::vector<Slot>& slots) {
 }
 
 Status State::index_ids() {
-  take_indexed();
+  finish_indexing();
   if (indexed_ != slab_.size()) {
     const Slot begin = indexed_;
     indexed_ = indexing_ = slab_.size();
-    settle_twice(ids_.insert_new(begin, indexed_));
+    resolve_duplicates(ids_.insert_new(begin, indexed_));
   }
   ids_.expect(0);
   if (twice_ == kNoSlot) return {};

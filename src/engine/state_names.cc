@@ -44,7 +44,7 @@ std::uint16_t State::hold_worker(std::string_view name) {
 void State::release_queue(std::uint16_t number) {
   if (!queues_.names().release(number)) return;
   const Queue& queue = queues_[number];
-  platform::require(!queue.paused && queue.takers == 0 && queue.taken == 0, "a queue is gone that is still used");
+  platform::require(!queue.paused && queue.subscriptions == 0 && queue.taken == 0, "a queue is gone that is still used");
 }
 
 void State::release_kind(std::uint16_t number) { (void)kinds_.release(number); }
@@ -64,13 +64,13 @@ void State::names_of_done(const Entry& entry, bool done) {
   kinds_.is_done(kind_of(entry), done);
 }
 
-void State::add_taker(std::uint16_t queue) {
+void State::add_subscription(std::uint16_t queue) {
   queues_.names().hold(queue);
-  ++queues_[queue].takers;
+  ++queues_[queue].subscriptions;
 }
 
-void State::remove_taker(std::uint16_t queue) {
-  --queues_[queue].takers;
+void State::remove_subscription(std::uint16_t queue) {
+  --queues_[queue].subscriptions;
   release_queue(queue);
 }
 
@@ -112,7 +112,7 @@ std::vector<std::string> State::audit_names() const {
     const std::uint64_t here = std::accumulate(queue.counts.begin(), queue.counts.end(), std::uint64_t{0});
     jobs += here;
     compare("the queue " + queues_.names()[number] + " is", queues_.names().uses(number),
-            here + queue.takers + (queue.paused ? 1 : 0));
+            here + queue.subscriptions + (queue.paused ? 1 : 0));
   }
   const auto sum = [](const Names& names) {
     std::uint64_t uses = 0;

@@ -12,7 +12,7 @@ using journal::RecordRef;
 namespace {
 
 // Cleared away on the way to the next ready job.
-constexpr std::size_t kZombiesAtOnce = 1024;
+constexpr std::size_t kTombstonesAtOnce = 1024;
 
 }  // namespace
 
@@ -85,14 +85,14 @@ void State::unlink(Slot slot) {
     slab_.release(slot);
     return;
   }
-  slab_[slot].set_state(EntryState::kZombie);
-  ++zombies_;
-  if (!walking_ && !audit_ && zombies_ > piece_ / 8 && zombies_ > ids_.size() / 2) begin_walk();
+  slab_[slot].set_state(EntryState::kTombstone);
+  ++tombstones_;
+  if (!walking_ && !audit_ && tombstones_ > piece_ / 8 && tombstones_ > ids_.size() / 2) begin_walk();
 }
 
-void State::drop_zombie(Slot slot) {
+void State::drop_tombstone(Slot slot) {
   slab_.release(slot);
-  --zombies_;
+  --tombstones_;
 }
 
 void State::begin_walk() {
@@ -101,9 +101,9 @@ void State::begin_walk() {
   walk_at_ = 0;
 }
 
-bool State::come_across(Slot slot, EntryState expected) {
-  if (slab_[slot].entry_state() == EntryState::kZombie) {
-    drop_zombie(slot);
+bool State::visit(Slot slot, EntryState expected) {
+  if (slab_[slot].entry_state() == EntryState::kTombstone) {
+    drop_tombstone(slot);
     return false;
   }
   see_for_audit(slot, expected);
@@ -115,7 +115,7 @@ bool State::come_across(Slot slot, EntryState expected) {
 bool State::walk(std::size_t& budget) {
   const auto is_over = [&](RunList& list, EntryState expected) {
     while (budget > 0) {
-      const std::size_t seen = list.walk(slab_, pass_, [&](Slot slot) { return come_across(slot, expected); });
+      const std::size_t seen = list.walk(slab_, pass_, [&](Slot slot) { return visit(slot, expected); });
       if (seen == 0) return true;
       budget -= std::min(budget, seen);
     }
@@ -203,7 +203,7 @@ void State::advance(std::int64_t now_ms, std::int64_t wall_ms) {
   std::size_t budget = piece_;
   const auto is_there = [&](TimerWheel& wheel, std::int64_t to_ms) {
     return wheel.advance(
-        to_ms, budget, [this](Slot slot) { place(slot); }, [this](Slot slot) { drop_zombie(slot); },
+        to_ms, budget, [this](Slot slot) { place(slot); }, [this](Slot slot) { drop_tombstone(slot); },
         [this](Slot slot) { changing(slot); });
   };
   const bool spans_are_there = is_there(wheel_, now_ms_ - shift_ms_);
@@ -225,8 +225,8 @@ std::optional<std::int64_t> State::next_due() const {
 }
 
 Slot State::take_ready(std::uint16_t queue) {
-  std::size_t budget = kZombiesAtOnce;
-  const Slot slot = queues_.pop(queue, shift_ms_, budget, [this](Slot zombie) { drop_zombie(zombie); });
+  std::size_t budget = kTombstonesAtOnce;
+  const Slot slot = queues_.pop(queue, shift_ms_, budget, [this](Slot tombstone) { drop_tombstone(tombstone); });
   if (slot == kNoSlot) {
     platform::require(budget == 0, "a queue counts ready jobs that it does not have");
     return kNoSlot;
@@ -244,8 +244,8 @@ void State::wait_again(Slot slot) {
 }
 
 std::optional<std::int64_t> State::oldest_ready(std::uint16_t queue) {
-  std::size_t budget = kZombiesAtOnce;
-  return queues_.oldest(queue, shift_ms_, budget, [this](Slot zombie) { drop_zombie(zombie); });
+  std::size_t budget = kTombstonesAtOnce;
+  return queues_.oldest(queue, shift_ms_, budget, [this](Slot tombstone) { drop_tombstone(tombstone); });
 }
 
 void State::apply_saved(Slot slot, RecordRef at, std::int64_t accepted_ms) {
@@ -272,9 +272,9 @@ void State::no_longer_taken(Entry& entry) {
 void State::forget_done(std::int64_t before_ms, std::size_t most) {
   for (; !done_.empty() && most > 0; --most) {
     const Slot slot = done_.head();
-    if (slab_[slot].entry_state() == EntryState::kZombie) {
+    if (slab_[slot].entry_state() == EntryState::kTombstone) {
       done_.pop_front(slab_);
-      drop_zombie(slot);
+      drop_tombstone(slot);
       continue;
     }
     if (slab_[slot].due() >= before_ms && done_count_ <= done_limit_) {
@@ -303,9 +303,9 @@ std::optional<std::int64_t> State::oldest_done() const {
 Slot State::dead_before(std::int64_t before_ms) {
   for (std::size_t left = piece_; !dead_.empty() && left > 0; --left) {
     const Slot slot = dead_.head();
-    if (slab_[slot].entry_state() != EntryState::kZombie) return slab_[slot].due() < before_ms ? slot : kNoSlot;
+    if (slab_[slot].entry_state() != EntryState::kTombstone) return slab_[slot].due() < before_ms ? slot : kNoSlot;
     dead_.pop_front(slab_);
-    drop_zombie(slot);
+    drop_tombstone(slot);
   }
   return kNoSlot;
 }
@@ -317,7 +317,7 @@ std::optional<std::int64_t> State::oldest_dead() const {
 }
 
 void State::place_all() {
-  // Zombies are not linked anywhere once all lists are begun anew.
+  // Tombstones are not linked anywhere once all lists are begun anew.
   wheel_.reset(now_ms_ - shift_ms_);
   wall_wheel_.reset(wall_due_ms());
   queues_.clear_lanes();
@@ -414,7 +414,7 @@ Slot State::restore(const Entry& entry, std::string_view unique_key) {
   slab_[slot] = entry;
   slab_[slot].next = kNoSlot;
   slab_[slot].epoch = epoch_;
-  index_ahead();
+  index_in_background();
   if (!unique_key.empty()) keys_.hold(unique_key, slot);
   queues_.names().hold(static_cast<std::uint16_t>(entry.queue));
   kinds_.hold(static_cast<std::uint16_t>(entry.kind));

@@ -27,7 +27,7 @@ class TimerWheel {
   void insert(Slot slot);
 
   // Moves now() forward and calls due(slot) for every entry that has become due, in the order of their due times.
-  // Zombies that it comes across are given to dropped(slot) instead. Entries have left the wheel when they are given.
+  // Tombstones that it comes across are given to dropped(slot) instead. Entries have left the wheel when they are given.
   // moved(slot) is told of those that come into another list.
   //
   // Handles at most `budget` entries and takes them off it. False: there is more to do, and now() has not got there yet.
@@ -84,7 +84,7 @@ bool TimerWheel::advance(std::int64_t to_ms, std::size_t& budget, Due&& due, Dro
       const Slot slot = moving_.pop_front(slab_);
       const Entry& entry = slab_[slot];
       if (!moving_.empty()) __builtin_prefetch(&slab_[moving_.head()]);
-      if (entry.entry_state() == EntryState::kZombie) {
+      if (entry.entry_state() == EntryState::kTombstone) {
         dropped(slot);
       } else if (entry.due_ms <= now_) {
         due(slot);

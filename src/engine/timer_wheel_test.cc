@@ -73,11 +73,11 @@ TEST_F(TimerWheelTest, NextNeverLiesBehindTheEarliestEntry) {
   EXPECT_EQ(wheel_.now(), kStart + 5'000'000'000);
 }
 
-TEST_F(TimerWheelTest, ZombiesAreDroppedOnTheWay) {
-  const Slot zombie = insert(kStart + 10);
-  slab_[zombie].set_state(EntryState::kZombie);
+TEST_F(TimerWheelTest, TombstonesAreDroppedOnTheWay) {
+  const Slot tombstone = insert(kStart + 10);
+  slab_[tombstone].set_state(EntryState::kTombstone);
   EXPECT_TRUE(advance(kStart + 10).empty());
-  EXPECT_EQ(dropped_, std::vector<Slot>{zombie});
+  EXPECT_EQ(dropped_, std::vector<Slot>{tombstone});
 }
 
 TEST_F(TimerWheelTest, APieceHandlesNoMoreThanItsBudgetAndTheOrderIsKept) {

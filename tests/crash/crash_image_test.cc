@@ -55,7 +55,7 @@ class CrashImages : public ::testing::Test {
   void enqueue() {
     std::vector<Job> jobs;
     for (std::uint64_t left = random_.chance(0.1) ? 8 : 1; left > 0; --left) jobs.push_back(make_job());
-    for (const auto& result : ledger_->enqueue(engine::Offer::of(std::move(jobs), {}))) {
+    for (const auto& result : ledger_->enqueue(engine::EnqueueBatch::of(std::move(jobs), {}))) {
       ASSERT_TRUE(result);
       pending_[result->id] = Fate::kLive;
     }
@@ -81,7 +81,7 @@ class CrashImages : public ::testing::Test {
       pending_[effect.id] = Fate::kLive;
       if (fate == Fate::kDone) effects_of_[lease.id] = effect.id;
     }
-    ASSERT_TRUE(ledger_->settle(engine::Verdicts::of({settlement}, {})).front());
+    ASSERT_TRUE(ledger_->settle(engine::SettleBatch::of({settlement}, {})).front());
     pending_[lease.id] = fate;
   }
 

@@ -50,7 +50,7 @@ class StoreDamage : public ::testing::Test {
       job.body = std::string(static_cast<std::size_t>(round * 7), 'b');
       if (round % 5 == 0) job.unique_key = "key " + std::to_string(round);
       if (round % 3 == 0) job.delay = Milliseconds(86'400'000);
-      const auto result = ledger_->enqueue(engine::Offer::of({job}, {})).front();
+      const auto result = ledger_->enqueue(engine::EnqueueBatch::of({job}, {})).front();
       ASSERT_TRUE(result);
       const JobId id = result->id;
       if (!leases.empty()) {
@@ -58,7 +58,7 @@ class StoreDamage : public ::testing::Test {
         if (round % 3 == 1) settlement.outcome = RetryAt{.error = "again"};
         if (round % 3 == 2) settlement.outcome = Dead{.error = "dead"};
         leases.pop_back();
-        ASSERT_TRUE(ledger_->settle(engine::Verdicts::of({settlement}, {})).front());
+        ASSERT_TRUE(ledger_->settle(engine::SettleBatch::of({settlement}, {})).front());
       }
       if (round == 10) {
         ASSERT_TRUE(ledger_->pause("other", true));
@@ -166,7 +166,7 @@ TEST_F(StoreDamage, ASnapshotIsProtectedLikeTheJournal) {
   for (int left = 200; left > 0; --left) {
     ASSERT_TRUE(ledger_->begin());
     ASSERT_TRUE(ledger_->commit());
-    ledger_->take_spent()();
+    ledger_->take_garbage()();
     ASSERT_TRUE(ledger_->tidy());
   }
   ledger_.reset();

@@ -31,7 +31,7 @@ class DeletedSegment : public ::testing::Test {
   JobId enqueue(Job job) {
     job.kind = "work";
     EXPECT_TRUE(ledger_->begin());
-    const auto result = ledger_->enqueue(engine::Offer::of({std::move(job)}, {})).front();
+    const auto result = ledger_->enqueue(engine::EnqueueBatch::of({std::move(job)}, {})).front();
     EXPECT_TRUE(ledger_->commit());
     return result.value().id;
   }
@@ -45,7 +45,7 @@ class DeletedSegment : public ::testing::Test {
 
   void settle(const LeaseRef& lease, Outcome outcome) {
     EXPECT_TRUE(ledger_->begin());
-    EXPECT_TRUE(ledger_->settle(engine::Verdicts::of({{.lease = lease, .outcome = std::move(outcome)}}, {})).front());
+    EXPECT_TRUE(ledger_->settle(engine::SettleBatch::of({{.lease = lease, .outcome = std::move(outcome)}}, {})).front());
     EXPECT_TRUE(ledger_->commit());
   }
 

@@ -59,7 +59,7 @@ class QuarantineTest : public ::testing::Test {
     options.segment_bytes = 4 << 10;
     options.snapshot_bytes = 8 << 10;
     options.reserve_bytes = 16 << 10;
-    options.warm_bytes = 0;  // Everything is read back.
+    options.cache_bytes = 0;  // Everything is read back.
     options.result_retention = std::chrono::hours(24 * 365);
     options.disk = &disk;
     options.clock = &clock_;
@@ -87,7 +87,7 @@ class QuarantineTest : public ::testing::Test {
       Settlement settlement{.lease = {lease.job.id, lease.token}, .outcome = Done{}};
       if (lease.attempt == 1) settlement.outcome = RetryAt{.after = Milliseconds(0), .error = "once more"};
       EXPECT_EQ(lease.job.body, bodies_[lease.job.id]);
-      const Status settled = ledger_->settle(Verdicts::of({settlement}, {})).front();
+      const Status settled = ledger_->settle(SettleBatch::of({settlement}, {})).front();
       if (!settled) {
         EXPECT_EQ(settled.error().code, ErrorCode::kDamaged) << settled.error().message;
       }
@@ -100,7 +100,7 @@ class QuarantineTest : public ::testing::Test {
       for (Lease& lease : delivery.leases) held_.push_back(std::move(lease));
     }
     if (const auto more = ledger_->tidy(); !more) return fail("tidy", more.error());
-    ledger_->take_spent()();
+    ledger_->take_garbage()();
     return held_.size();
   }
 
@@ -120,7 +120,7 @@ class QuarantineTest : public ::testing::Test {
     for (int left = 200; left > 0; --left) {
       const auto more = ledger_->tidy();
       ASSERT_TRUE(more) << more.error().message;
-      ledger_->take_spent()();
+      ledger_->take_garbage()();
       if (!*more) return;
     }
   }
@@ -134,7 +134,7 @@ class QuarantineTest : public ::testing::Test {
       Job job;
       job.kind = "work";
       job.body = std::string(static_cast<std::size_t>(100 + i * 7), static_cast<char>('a' + i % 26));
-      const auto result = ledger_->enqueue(Offer::of({job}, {})).front();
+      const auto result = ledger_->enqueue(EnqueueBatch::of({job}, {})).front();
       ASSERT_TRUE(result);
       bodies_[result->id] = job.body;
       if (i % 2 == 0) {
@@ -146,7 +146,7 @@ class QuarantineTest : public ::testing::Test {
         ASSERT_EQ(lease.job.id, id);
         const Settlement later{.lease = {id, lease.token},
                                .outcome = RetryAt{.after = Milliseconds(0), .error = std::string(200, 'e')}};
-        ASSERT_TRUE(ledger_->settle(Verdicts::of({later}, {})).front());
+        ASSERT_TRUE(ledger_->settle(SettleBatch::of({later}, {})).front());
         ASSERT_TRUE(ledger_->reschedule(id, Time(Milliseconds(ledger_->now_ms() + 60'000))));
         ledger_->unsubscribe(9);
         (void)ledger_->take_callbacks();
@@ -390,7 +390,7 @@ TEST_F(QuarantineTest, WithoutDescriptorsNothingIsQuarantinedAndNothingEnds) {
     if (HasFailure()) return;
     // New segments and snapshots are wanted meanwhile.
     ASSERT_TRUE(ledger_->begin());
-    const auto result = ledger_->enqueue(Offer::of({{.kind = "work", .queue = "other", .body = std::string(900, 'o')}}, {}));
+    const auto result = ledger_->enqueue(EnqueueBatch::of({{.kind = "work", .queue = "other", .body = std::string(900, 'o')}}, {}));
     ASSERT_TRUE(result.front());
     ASSERT_TRUE(ledger_->commit());
   }

@@ -26,7 +26,7 @@ std::uint64_t tag_of(const Job& job) {
 }
 
 bool is_job(engine::EntryState state) {
-  return state != engine::EntryState::kFree && state != engine::EntryState::kZombie;
+  return state != engine::EntryState::kFree && state != engine::EntryState::kTombstone;
 }
 
 bool may_be_forgotten(const ModelJob& job, const World& world, std::size_t done_there, const CompareOptions& options) {

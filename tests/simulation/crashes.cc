@@ -100,7 +100,7 @@ bool Simulation::failed(const Error& error, const char* where, bool is_commit) {
   if (is_commit && is_final) {
     // Nothing may be confirmed any more, even if the disk seems to be well again.
     disarm();
-    (void)ledger_->enqueue(engine::Offer::of({make_job(false).job}, {}));
+    (void)ledger_->enqueue(engine::EnqueueBatch::of({make_job(false).job}, {}));
     expect(!ledger_->commit(), "something was confirmed after a failed write or sync");
     tally_.add(Event::kNothingConfirmedAfterFailure);
   }

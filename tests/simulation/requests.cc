@@ -186,7 +186,7 @@ void Simulation::request_enqueue() {
   const std::uint64_t fired = disk_.faults_fired();
   const std::uint64_t stored = ledger_->state().jobs();
   const engine::journal::Address end = ledger_->journal().end();
-  const auto results = ledger_->enqueue(engine::Offer::of(std::move(jobs), Time(Milliseconds(clock_.now().wall_us / 1000))));
+  const auto results = ledger_->enqueue(engine::EnqueueBatch::of(std::move(jobs), Time(Milliseconds(clock_.now().wall_us / 1000))));
   full_since_address_ += ledger_->journal().end() - end;  // The reserve is not for these.
   const bool fault_fired = disk_.faults_fired() != fired;
   expect(results.size() == made.size(), "not one result for each job");
@@ -290,7 +290,7 @@ void Simulation::request_settle() {
   }
   if (settlements.empty()) return;
   const std::uint64_t fired = disk_.faults_fired();
-  const auto statuses = ledger_->settle(engine::Verdicts::of(settlements, Time(Milliseconds(clock_.now().wall_us / 1000))));
+  const auto statuses = ledger_->settle(engine::SettleBatch::of(settlements, Time(Milliseconds(clock_.now().wall_us / 1000))));
   const bool fault_fired = disk_.faults_fired() != fired;
   expect(statuses.size() == settlements.size(), "not one status for each settlement");
   promised_ = true;

@@ -47,7 +47,7 @@ void Simulation::choose_options() {
   options_.segment_bytes = 16'384ull << below(3);
   options_.snapshot_bytes = 8'192ull << below(5);
   options_.done_limit = 2 + below(40);
-  options_.warm_bytes = chance(0.3) ? 0 : below(32'768);
+  options_.cache_bytes = chance(0.3) ? 0 : below(32'768);
   options_.reserve_bytes = chance(0.5) ? 96 << 10 : 256 << 10;
   options_.max_jobs = 600;
   if (chance(0.7)) options_.piece = 1 + below(chance(0.5) ? 4 : 60);
@@ -237,7 +237,7 @@ bool Simulation::tidy() {
     const engine::journal::Address before = ledger_->journal().end();
     const auto more = ledger_->tidy(chance(0.5));
     // A crash between the two leaves files that nobody needs.
-    if (!crashed_ && !chance(0.3)) ledger_->take_spent()();
+    if (!crashed_ && !chance(0.3)) ledger_->take_garbage()();
     if (!more || crashed_) {
       if (crashed_) tally_.add(Event::kCrashesInTidying);
       in_tidy_ = false;
@@ -263,7 +263,7 @@ bool Simulation::tidy_to_quiet() {
     expect(left > 0, "housekeeping never ends");
     const engine::journal::Address before = ledger_->journal().end();
     const auto more = ledger_->tidy();
-    if (!crashed_) ledger_->take_spent()();
+    if (!crashed_) ledger_->take_garbage()();
     if (!more || crashed_) return failed(more ? Error{ErrorCode::kIoError, ""} : more.error(), "tidy", false);
     if (*more && ledger_->journal().end() != before) tally_.add(Event::kCompactionMoves);
     notice_room();

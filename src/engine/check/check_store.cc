@@ -1,54 +1,23 @@
 #include "engine/check/check_store.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "engine/check/bytes.h"
-#include "engine/check/checksum.h"
 #include "engine/check/ids_check.h"
 #include "engine/check/job_census.h"
 #include "engine/check/segment_scan.h"
 #include "engine/check/snapshot_check.h"
+#include "engine/check/store_files.h"
 #include "platform/directory_lock.h"
 
 namespace bide::engine::check {
 
 namespace {
 
-constexpr std::string_view kSyncedMark = "synced";
-constexpr std::string_view kJournal = "journal";
-constexpr std::string_view kSegmentSuffix = ".seg";
-constexpr std::string_view kSnapshotPrefix = "snapshot-";
-constexpr std::string_view kUnfinishedSnapshot = "snapshot.tmp";
-constexpr std::string_view kReserve = "reserve";  // Room kept for settling on a full disk; its content means nothing.
-constexpr std::string_view kClock = "clock";      // Of one boot of the machine; without it the wall clock is believed.
-constexpr std::string_view kIds = "ids";          // Of done jobs.
-constexpr std::string_view kSocket = "socket";    // Where the owner can be reached, or could be.
 constexpr std::size_t kMostFindings = 100;
-
-std::optional<std::uint64_t> hexadecimal(std::string_view text) {
-  std::uint64_t value = 0;
-  if (text.size() != 16) return std::nullopt;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-Result<std::string> read_file(platform::Disk& disk, const std::string& path) {
-  auto file = disk.open(path, platform::OpenMode::kReadOnly);
-  if (!file) return file.error();
-  const auto size = (*file)->size();
-  if (!size) return size.error();
-  std::string content(*size, '\0');
-  const auto got = (*file)->read(0, content.data(), content.size());
-  if (!got) return got.error();
-  content.resize(*got);
-  return content;
-}
 
 bool is_zero(std::string_view bytes) { return bytes.find_first_not_of('\0') == std::string_view::npos; }
 
@@ -80,67 +49,34 @@ class Checker {
   }
 
  private:
-  struct SegmentFile {
-    std::string name;
-    std::uint64_t base = 0;
-  };
+  using SegmentFile = StoreFiles::Segment;
+
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
 
   Status list_files() {
-    const auto names = disk_.list(directory_);
-    if (!names) return names.error();
-    for (const std::string& name : *names) {
-      if (name == kJournal) {
-        if (Status listed = list_segments(); !listed) return listed;
-      } else if (name.starts_with(kSnapshotPrefix) &&
-                 hexadecimal(std::string_view(name).substr(kSnapshotPrefix.size()))) {
-        snapshots_.push_back(name);
-      } else if (name == kUnfinishedSnapshot) {
-        find(Finding::Kind::kNote, name, 0, "a snapshot that was not finished; it is not looked at");
-      } else if (name != platform::kLockFileName && name != kReserve && name != kClock && name != kSocket &&
-                 name != kIds) {
-        find(Finding::Kind::kNote, name, 0, "not a file of the store");
-      }
+    auto files = list_store(disk_, directory_);
+    if (!files) return files.error();
+    segments_ = std::move(files->segments);
+    snapshots_ = std::move(files->snapshots);
+    if (files->unfinished_snapshot) {
+      find(Finding::Kind::kNote, kUnfinishedSnapshot, 0, "a snapshot that was not finished; it is not looked at");
     }
-    // Their names are addresses of equal length.
-    std::sort(snapshots_.begin(), snapshots_.end());
-    return {};
-  }
-
-  Status list_segments() {
-    const auto names = disk_.list(directory_ + "/" + std::string(kJournal));
-    if (!names) return names.error();
-    for (const std::string& name : *names) {
-      const std::string path = std::string(kJournal) + "/" + name;
-      const std::string_view digits = std::string_view(name).substr(0, name.find('.'));
-      const auto base = name.ends_with(kSegmentSuffix) ? hexadecimal(digits) : std::nullopt;
-      if (base) {
-        segments_.push_back({path, *base});
-      } else if (name == kSyncedMark) {
-        if (Status read = read_synced_mark(path); !read) return read;
-      } else {
-        find(Finding::Kind::kNote, path, 0, "not a segment of the journal");
-      }
+    for (const std::string& name : files->others) {
+      const bool in_journal = name.starts_with("journal/");
+      find(Finding::Kind::kNote, name, 0, in_journal ? "not a segment of the journal" : "not a file of the store");
     }
-    std::sort(segments_.begin(), segments_.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
-    return {};
-  }
-
-  // A mark that is not whole is none: it is a help, not a promise.
-  Status read_synced_mark(const std::string& path) {
-    const auto content = read_file(disk_, directory_ + "/" + path);
-    if (!content) return content.error();
-    const std::string_view mark = *content;
-    if (mark.size() < 24 || !mark.starts_with("BIDESYNC")) return {};
-    Bytes in(mark.substr(8, 16));
-    const std::uint64_t address = in.u64();
-    if (in.u64() == xxh3(mark.substr(0, 16), 0)) synced_ = std::max(synced_, address);
+    if (!files->synced_mark) return {};
+    // A mark that is not whole counts as none.
+    const auto mark = read_whole_file(disk_, path(kSyncedMarkPath));
+    if (!mark) return mark.error();
+    synced_ = std::max(synced_, read_synced_mark(*mark));
     return {};
   }
 
   Status check_snapshot() {
     if (snapshots_.empty()) return {};
     const std::string& name = snapshots_.back();
-    const auto content = read_file(disk_, directory_ + "/" + name);
+    const auto content = read_whole_file(disk_, path(name));
     if (!content) return content.error();
     SnapshotFacts facts;
     if (const auto problem = read_snapshot(*content, census_, facts)) {
@@ -149,7 +85,7 @@ class Checker {
       report_.jobs_complete = false;
       return {};
     }
-    if (facts.address != hexadecimal(std::string_view(name).substr(kSnapshotPrefix.size()))) {
+    if (facts.address != parse_address(std::string_view(name).substr(name.find('-') + 1))) {
       find(Finding::Kind::kDamage, name, 0, "the name says another address than the file");
       report_.jobs_complete = false;
     }
@@ -172,7 +108,7 @@ class Checker {
 
   Status check_segments() {
     if (segments_.empty() || segments_.front().base > from_) {
-      find(Finding::Kind::kDamage, segments_.empty() ? "" : segments_.front().name, 0,
+      find(Finding::Kind::kDamage, segments_.empty() ? "" : segments_.front().path, 0,
            "the journal begins too late: a segment is missing");
       report_.jobs_complete = false;
     }
@@ -185,26 +121,26 @@ class Checker {
   }
 
   Status check_segment(const SegmentFile& segment, bool last) {
-    const auto content = read_file(disk_, directory_ + "/" + segment.name);
+    const auto content = read_whole_file(disk_, path(segment.path));
     if (!content) return content.error();
     const auto header = read_segment_header(*content);
     if (header && header->version > kJournalVersion) {
-      return newer(segment.name, "journal version " + std::to_string(header->version));
+      return newer(segment.path, "journal version " + std::to_string(header->version));
     }
     if (segment.base < end_) {
-      find(Finding::Kind::kDamage, segment.name, 0, "the segment begins before the one before it ends");
+      find(Finding::Kind::kDamage, segment.path, 0, "the segment begins before the one before it ends");
       report_.jobs_complete = false;
     } else if (segment.base > end_ && segment.base > from_ && end_ >= from_) {
-      break_at(end_, segment.name, 0, "something is missing before this segment");
+      break_at(end_, segment.path, 0, "something is missing before this segment");
     }
     ++report_.segments;
     end_ = segment.base;
     if (!header) {
-      break_at(segment.base, segment.name, 0, "the header of the segment is not whole");
+      break_at(segment.base, segment.path, 0, "the header of the segment is not whole");
       if (!last) report_.jobs_complete = false;
     } else {
       if (header->base != segment.base) {
-        find(Finding::Kind::kDamage, segment.name, 16, "the name says another address than the header");
+        find(Finding::Kind::kDamage, segment.path, 16, "the name says another address than the header");
         report_.jobs_complete = false;
       }
       synced_ = std::max(synced_, header->synced);
@@ -230,7 +166,7 @@ class Checker {
         continue;
       }
       if (is_zero(content.substr(offset))) return;
-      break_at(segment.base + offset, segment.name, batch.problem_offset, batch.problem);
+      break_at(segment.base + offset, segment.path, batch.problem_offset, batch.problem);
       offset = next_batch(segment, content, offset);
       end_ = segment.base + offset;
     }
@@ -252,14 +188,14 @@ class Checker {
     const std::string_view name = name_of_type(record.type);
     ++report_.records_by_type[name.empty() ? "unknown" : std::string(name)];
     if (problem) {
-      find(Finding::Kind::kDamage, segment.name, offset, *problem);
+      find(Finding::Kind::kDamage, segment.path, offset, *problem);
       report_.jobs_complete = false;
       return;
     }
     // After a break the records speak of jobs that are not known.
     if (record.address < from_ || !breaks_.empty() || !report_.jobs_complete) return;
     if (const auto misfit = census_.apply(facts, record.address)) {
-      find(Finding::Kind::kDamage, segment.name, offset, *misfit);
+      find(Finding::Kind::kDamage, segment.path, offset, *misfit);
       report_.jobs_complete = false;
     }
   }
@@ -278,7 +214,7 @@ class Checker {
       find(each.finding.kind, each.finding.file, each.finding.offset, each.finding.text);
     }
     if (breaks_.empty() && end_ < synced_) {
-      find(Finding::Kind::kDamage, segments_.empty() ? "" : segments_.back().name, 0,
+      find(Finding::Kind::kDamage, segments_.empty() ? "" : segments_.back().path, 0,
            "the end of the journal is missing: it was durable up to address " + std::to_string(synced_));
       report_.jobs_complete = false;
     }
@@ -294,13 +230,13 @@ class Checker {
                                           [](std::uint64_t address, const auto& each) { return address < each.base; });
       const SegmentFile* segment = after == segments_.begin() ? nullptr : &*std::prev(after);
       if (segment != nullptr && segment != open) {
-        auto read = read_file(disk_, directory_ + "/" + segment->name);
+        auto read = read_whole_file(disk_, path(segment->path));
         if (!read) return read.error();
         content = std::move(*read);
         open = segment;
       }
       if (segment == nullptr || !is_there(need, content, segment->base)) {
-        find(Finding::Kind::kDamage, segment == nullptr ? "" : segment->name,
+        find(Finding::Kind::kDamage, segment == nullptr ? "" : segment->path,
              segment == nullptr ? need.address : need.address - segment->base,
              std::string(need.body ? "the body" : "the last change") + " of job " + need.id.to_string() +
                  " should be here");
@@ -337,7 +273,7 @@ class Checker {
   }
 
   Error newer(const std::string& name, const std::string& version) const {
-    return {ErrorCode::kNewerVersion, directory_ + "/" + name + ": written by a newer bide (" + version +
+    return {ErrorCode::kNewerVersion, path(name) + ": written by a newer bide (" + version +
                                           "): use that version"};
   }
 

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "engine/check/bytes.h"
-#include "engine/check/checksum.h"
 #include "engine/check/store_files.h"
 #include "engine/check/writing.h"
+#include "platform/checksum.h"
 
 namespace bide::engine::check {
 
@@ -45,7 +45,7 @@ Block read_block(std::string_view content, std::uint64_t file, std::uint64_t off
   block.newest_ms = in.u64();
   block.stepped_ms = in.u64();
   if (block.bytes < kHeader || block.bytes > here.size()) return block;
-  block.whole = xxh3(here.substr(24, block.bytes - 24), seed(file, offset)) == sum;
+  block.whole = platform::checksum(here.substr(24, block.bytes - 24), seed(file, offset)) == sum;
   return block;
 }
 
@@ -150,7 +150,7 @@ Status close_gaps(platform::Disk& disk, const std::string& directory, const IdsF
   put_u64(summed, facts.newest_ms);
   put_u64(summed, facts.stepped_ms);
   put_u64(summed, 0);  // No ids, no tokens.
-  put_u64(block, xxh3(summed, seed(number, 0)));
+  put_u64(block, platform::checksum(summed, seed(number, 0)));
   block += summed;
   block.resize(kStep, '\0');
   char name[48];

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/check/bytes.h"
-#include "engine/check/checksum.h"
+#include "platform/checksum.h"
 
 namespace bide::engine::check {
 
@@ -21,7 +21,7 @@ std::optional<RecordAt> record_in(std::string_view bytes, std::uint64_t address,
   const std::uint32_t size = in.u32();
   const std::uint32_t expected = in.u32();
   if (size > bytes.size() - kRecordHeaderBytes) return std::nullopt;
-  const auto actual = static_cast<std::uint32_t>(xxh3(bytes.substr(8, 2 + std::size_t{size}), address));
+  const auto actual = static_cast<std::uint32_t>(platform::checksum(bytes.substr(8, 2 + std::size_t{size}), address));
   if (actual != expected) return std::nullopt;
   if (checksum != nullptr) *checksum = expected;
   RecordAt record;
@@ -44,7 +44,7 @@ std::optional<BatchAt> batch_header_in(std::string_view content, std::uint64_t o
   batch.records = in.u32();
   *sum = in.u32();
   batch.synced = in.u64();
-  if (in.u64() != xxh3(header.substr(0, 24), base + offset)) return std::nullopt;
+  if (in.u64() != platform::checksum(header.substr(0, 24), base + offset)) return std::nullopt;
   return batch;
 }
 
@@ -59,7 +59,7 @@ std::optional<SegmentHeader> read_segment_header(std::string_view content) {
   header.base = in.u64();
   header.synced = in.u64();
   in.skip(24);
-  if (in.u64() != xxh3(content.substr(0, 56), 0) || bytes != kSegmentHeaderBytes) return std::nullopt;
+  if (in.u64() != platform::checksum(content.substr(0, 56), 0) || bytes != kSegmentHeaderBytes) return std::nullopt;
   return header;
 }
 

@@ -2,7 +2,7 @@
 
 
 #include "engine/check/bytes.h"
-#include "engine/check/checksum.h"
+#include "platform/checksum.h"
 #include "platform/keyed_hash.h"
 
 namespace bide::engine::check {
@@ -130,7 +130,7 @@ std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus
     const std::uint64_t expected = in.u64();
     if (length > left.size() - kBlockHeader) return SnapshotProblem{offset, "a block that is longer than the file"};
     const std::string_view payload = left.substr(kBlockHeader, length);
-    if (xxh3(payload, offset * 256 + type) != expected) return SnapshotProblem{offset, "a block fails its checksum"};
+    if (platform::checksum(payload, offset * 256 + type) != expected) return SnapshotProblem{offset, "a block fails its checksum"};
     if ((offset == kFileHeader) != (type == kMeta)) return SnapshotProblem{offset, "blocks in the wrong order"};
     Problem problem;
     switch (type) {

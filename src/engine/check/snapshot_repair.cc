@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "engine/check/bytes.h"
-#include "engine/check/checksum.h"
 #include "engine/check/writing.h"
+#include "platform/checksum.h"
 #include "platform/keyed_hash.h"
 
 namespace bide::engine::check {
@@ -31,7 +31,7 @@ std::optional<Block> block_at(std::string_view content, std::uint64_t offset) {
   const std::uint64_t expected = in.u64();
   if (type < kMeta || type > kEnd || length > in.left()) return std::nullopt;
   const std::string_view payload = content.substr(offset + kBlockHeader, length);
-  if (xxh3(payload, offset * 256 + type) != expected) return std::nullopt;
+  if (platform::checksum(payload, offset * 256 + type) != expected) return std::nullopt;
   return Block{type, payload};
 }
 
@@ -39,7 +39,7 @@ void append_block(std::string& content, std::uint8_t type, std::string_view payl
   const std::uint64_t offset = content.size();
   content += static_cast<char>(type);
   put_u32(content, static_cast<std::uint32_t>(payload.size()));
-  put_u64(content, xxh3(payload, offset * 256 + type));
+  put_u64(content, platform::checksum(payload, offset * 256 + type));
   content += payload;
 }
 

@@ -4,9 +4,11 @@
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 
 #include "engine/check/bytes.h"
-#include "engine/check/checksum.h"
+#include "platform/checksum.h"
+#include "platform/directory_lock.h"
 
 namespace bide::engine::check {
 
@@ -24,26 +26,47 @@ std::string segment_path(std::uint64_t base) {
   return name;
 }
 
+namespace {
+
+Status list_journal(platform::Disk& disk, const std::string& directory, StoreFiles& files) {
+  constexpr std::string_view kSuffix = ".seg";
+  const auto names = disk.list(directory + "/journal");
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    const std::string_view digits = std::string_view(name).substr(0, name.find('.'));
+    const auto base = name.ends_with(kSuffix) ? parse_address(digits) : std::nullopt;
+    if (base) {
+      files.segments.push_back({"journal/" + name, *base});
+    } else if (name == "synced") {
+      files.synced_mark = true;
+    } else {
+      files.others.push_back("journal/" + name);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<StoreFiles> list_store(platform::Disk& disk, const std::string& directory) {
   constexpr std::string_view kSnapshot = "snapshot-";
-  constexpr std::string_view kSuffix = ".seg";
+  // The reserve's content means nothing; the clock is that of one boot; the socket is where the owner can be reached.
+  constexpr std::string_view kKnown[] = {platform::kLockFileName, "reserve", "clock", "socket", "ids"};
   StoreFiles files;
   const auto names = disk.list(directory);
   if (!names) return names.error();
   for (const std::string& name : *names) {
-    if (name.starts_with(kSnapshot) && parse_address(std::string_view(name).substr(kSnapshot.size()))) {
+    if (name == "journal") {
+      if (Status listed = list_journal(disk, directory, files); !listed) return listed.error();
+    } else if (name.starts_with(kSnapshot) && parse_address(std::string_view(name).substr(kSnapshot.size()))) {
       files.snapshots.push_back(name);
-    }
-    if (name != "journal") continue;
-    const auto inside = disk.list(directory + "/journal");
-    if (!inside) return inside.error();
-    for (const std::string& segment : *inside) {
-      if (segment == "synced") files.synced_mark = true;
-      if (!segment.ends_with(kSuffix)) continue;
-      const auto base = parse_address(std::string_view(segment).substr(0, segment.size() - kSuffix.size()));
-      if (base) files.segments.push_back({"journal/" + segment, *base});
+    } else if (name == kUnfinishedSnapshot) {
+      files.unfinished_snapshot = true;
+    } else if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
+      files.others.push_back(name);
     }
   }
+  // Their names are addresses of equal length.
   std::sort(files.snapshots.begin(), files.snapshots.end());
   std::sort(files.segments.begin(), files.segments.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
   return files;
@@ -73,7 +96,7 @@ std::uint64_t read_synced_mark(std::string_view content) {
   if (content.size() < 24 || !content.starts_with("BIDESYNC")) return 0;
   Bytes in(content.substr(8, 16));
   const std::uint64_t address = in.u64();
-  return in.u64() == xxh3(content.substr(0, 16), 0) ? address : 0;
+  return in.u64() == platform::checksum(content.substr(0, 16), 0) ? address : 0;
 }
 
 }  // namespace bide::engine::check

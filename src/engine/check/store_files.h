@@ -21,9 +21,12 @@ struct StoreFiles {
   std::vector<Segment> segments = {};       // By address.
   std::vector<std::string> snapshots = {};  // Oldest first.
   bool synced_mark = false;
+  bool unfinished_snapshot = false;
+  std::vector<std::string> others = {};  // Not of the store.
 };
 
 inline constexpr char kSyncedMarkPath[] = "journal/synced";
+inline constexpr char kUnfinishedSnapshot[] = "snapshot.tmp";
 
 Result<StoreFiles> list_store(platform::Disk& disk, const std::string& directory);
 // The digits in the name of a segment or a snapshot.

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "engine/check/bytes.h"
-#include "engine/check/checksum.h"
+#include "platform/checksum.h"
 
 namespace bide::engine::check {
 
@@ -41,7 +41,7 @@ std::string segment_header(std::uint64_t base) {
   put_u64(out, base);
   put_u64(out, base);
   out.append(24, '\0');
-  put_u64(out, xxh3(out, 0));
+  put_u64(out, platform::checksum(out, 0));
   return out;
 }
 
@@ -52,7 +52,7 @@ std::string framed(const NewRecord& record, std::uint64_t address) {
   summed += record.payload;
   std::string out;
   put_u32(out, static_cast<std::uint32_t>(record.payload.size()));
-  put_u32(out, static_cast<std::uint32_t>(xxh3(summed, address)));
+  put_u32(out, static_cast<std::uint32_t>(platform::checksum(summed, address)));
   return out + summed;
 }
 
@@ -79,7 +79,7 @@ void put_batch_header(std::string& content, std::uint64_t offset, std::uint64_t 
   put_u32(header, records);
   put_u32(header, sum);
   put_u64(header, synced);
-  put_u64(header, xxh3(header, base + offset));
+  put_u64(header, platform::checksum(header, base + offset));
   replace(content, offset, header);
 }
 

@@ -74,7 +74,7 @@ struct Journal::Impl {
 
   Result<RecordView> read(RecordRef ref);
   Result<RecordView> read_from(const Segment& segment, RecordRef ref);
-  LateRead read_late(RecordRef ref);
+  DeferredRead defer_read(RecordRef ref);
   const Segment* find(Address address) const;
 
   // Keeps the first error: after it, nothing may be written or confirmed.
@@ -83,7 +83,7 @@ struct Journal::Impl {
     return *failed;
   }
   // A file could not be opened for want of descriptors: nothing has been lost by that.
-  Status fail_unless_passing(const Error& error) { return error.code == ErrorCode::kOverloaded ? error : fail(error); }
+  Status fail_unless_transient(const Error& error) { return error.code == ErrorCode::kOverloaded ? error : fail(error); }
   // A segment holds at least one batch, however small it is wanted.
   Address rotation_point() const {
     return active->base() + std::max<std::uint64_t>(options.segment_bytes, kSegmentHeaderBytes + 1);
@@ -435,7 +435,7 @@ Result<RecordView> Journal::Impl::read_from(const Segment& segment, RecordRef re
   return verified(*bytes, segment, ref);
 }
 
-LateRead Journal::Impl::read_late(RecordRef ref) {
+DeferredRead Journal::Impl::defer_read(RecordRef ref) {
   if ((!batch.empty() && lies_in(batch, batch_at, ref)) || lies_in(recent, recent_at, ref)) return nullptr;
   const Segment* segment = find(ref.address);
   if (!segment || ref.bytes < kRecordHeaderBytes || segment->end - ref.address < ref.bytes) return nullptr;
@@ -487,7 +487,7 @@ Status Journal::end_commit(const Status& outcome) { return impl_->end_commit(out
 Status Journal::harden() {
   if (impl_->failed) return *impl_->failed;
   if (impl_->durable()) return impl_->sync();
-  if (Status status = impl_->sync_everything(); !status) return impl_->fail_unless_passing(status.error());
+  if (Status status = impl_->sync_everything(); !status) return impl_->fail_unless_transient(status.error());
   return {};
 }
 
@@ -498,7 +498,7 @@ Address Journal::synced() const { return impl_->synced; }
 
 Result<RecordView> Journal::read(RecordRef ref) { return impl_->read(ref); }
 
-LateRead Journal::read_late(RecordRef ref) { return impl_->read_late(ref); }
+DeferredRead Journal::defer_read(RecordRef ref) { return impl_->defer_read(ref); }
 Journal::Place Journal::place_of(Address address) const {
   const Segment* segment = impl_->find(address);
   return segment == nullptr ? Place{} : Place{segment->path, address - segment->base};
@@ -545,11 +545,11 @@ Result<std::string> Journal::forget(Address base) {
   // What is deleted may have been durable for long, and its copies are not: a weaker durability is no reason to lose
   // old jobs.
   if (impl.options.durability == Durability::kOs) {
-    if (Status status = impl.sync_everything(); !status) return impl.fail_unless_passing(status.error()).error();
+    if (Status status = impl.sync_everything(); !status) return impl.fail_unless_transient(status.error()).error();
     // The trimming of the one before it, too; see rotate().
     if (found != impl.segments.begin()) {
       Result<std::unique_ptr<platform::File>> file = impl.disk.open(std::prev(found)->path, platform::OpenMode::kReadWrite);
-      if (!file) return impl.fail_unless_passing(file.error()).error();
+      if (!file) return impl.fail_unless_transient(file.error()).error();
       if (Status status = (*file)->sync(); !status) return impl.fail(status.error()).error();
     }
   }

@@ -14,10 +14,15 @@
 #include <vector>
 
 #include "bide/result.h"
-#include "engine/journal/encoding.h"
+#include "core/encoding.h"
 #include "platform/disk.h"
 
 namespace bide::engine::journal {
+
+using core::Decoder;
+using core::Encoder;
+using core::load_little_endian;
+using core::store_little_endian;
 
 // The position of a record in the journal since it began, in bytes. Never used twice.
 using Address = std::uint64_t;
@@ -60,7 +65,7 @@ struct TornTail {
 using RecordVisitor = std::function<Status(const RecordView&)>;
 
 // Reads a record on any thread, once, and shows it to the visitor. The errors are those of Journal::read(), or the visitor's.
-using LateRead = std::function<Status(const RecordVisitor&)>;
+using DeferredRead = std::function<Status(const RecordVisitor&)>;
 
 class Journal {
  public:
@@ -118,7 +123,7 @@ class Journal {
   Result<RecordView> read(RecordRef ref);
   // To read it later, on a thread that has time. The file stays open until then, also when its segment is forgotten. Null:
   // the record is still in memory, or its file cannot be opened: read() it.
-  LateRead read_late(RecordRef ref);
+  DeferredRead defer_read(RecordRef ref);
   // Where a record is, for people: its file, and the offset in it. No file: the segment is missing.
   struct Place {
     std::string path;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/journal/checksum.h"
+#include "platform/checksum.h"
 
 namespace bide::engine::journal {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::size_t kBatchChecksumAt = kBatchHeaderBytes - 8;
 constexpr std::size_t kRecordSumFrom = 8;
 
 std::uint32_t record_checksum(const char* record, std::size_t bytes, Address at) {
-  return static_cast<std::uint32_t>(checksum({record + kRecordSumFrom, bytes - kRecordSumFrom}, at));
+  return static_cast<std::uint32_t>(platform::checksum({record + kRecordSumFrom, bytes - kRecordSumFrom}, at));
 }
 
 }  // namespace
@@ -50,14 +50,14 @@ std::string encode(const SegmentHeader& header) {
   encoder.u64(header.base);
   encoder.u64(header.synced);
   out.resize(kSegmentChecksumAt, '\0');
-  encoder.u64(checksum(out, 0));
+  encoder.u64(platform::checksum(out, 0));
   return out;
 }
 
 std::optional<SegmentHeader> decode_segment_header(std::string_view bytes) {
   if (bytes.size() < kSegmentHeaderBytes || !bytes.starts_with(kSegmentMagic)) return std::nullopt;
   if (load_little_endian<std::uint64_t>(bytes.data() + kSegmentChecksumAt) !=
-      checksum(bytes.substr(0, kSegmentChecksumAt), 0)) {
+      platform::checksum(bytes.substr(0, kSegmentChecksumAt), 0)) {
     return std::nullopt;
   }
   Decoder decoder(bytes.substr(kSegmentMagic.size()));
@@ -75,12 +75,12 @@ void store_batch_header(char* into, const BatchHeader& header, Address at) {
   store_little_endian(into + 8, header.records);
   store_little_endian(into + 12, header.records_sum);
   store_little_endian(into + 16, header.synced);
-  store_little_endian(into + kBatchChecksumAt, checksum({into, kBatchChecksumAt}, at));
+  store_little_endian(into + kBatchChecksumAt, platform::checksum({into, kBatchChecksumAt}, at));
 }
 
 std::optional<BatchHeader> load_batch_header(const char* bytes, Address at) {
   if (load_little_endian<std::uint32_t>(bytes) != kBatchMagic) return std::nullopt;
-  if (load_little_endian<std::uint64_t>(bytes + kBatchChecksumAt) != checksum({bytes, kBatchChecksumAt}, at)) {
+  if (load_little_endian<std::uint64_t>(bytes + kBatchChecksumAt) != platform::checksum({bytes, kBatchChecksumAt}, at)) {
     return std::nullopt;
   }
   BatchHeader header;

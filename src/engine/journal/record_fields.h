@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "bide/job.h"
-#include "engine/journal/encoding.h"
 #include "engine/journal/records.h"
 
 namespace bide::engine::journal {

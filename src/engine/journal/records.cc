@@ -180,7 +180,7 @@ void put_last_fields(Encoder& out, const Job& job, std::uint8_t flags) {
 
 }  // namespace
 
-std::uint8_t write_fields(const Job& job, std::string& into) {
+std::uint8_t encode_fields(const Job& job, std::string& into) {
   constexpr std::size_t kWorthWritingTwice = 4096;
   const std::uint8_t flags = flags_of(job);
   if (job.body.size() > kWorthWritingTwice || flags & accepted::kExpires) return flags;
@@ -508,6 +508,50 @@ Status decode(const RecordView& view, Moved& out) {
     return malformed(view, type, "what is inside is of a type that is never moved");
   }
   return complete(in, view, type);
+}
+
+AcceptedBrief brief_of(const Job& job, const Acceptance& how) {
+  return {.id = job.id,
+          .kind = job.kind,
+          .queue = job.queue,
+          .unique_key = job.unique_key,
+          .due_ms = how.due_ms,
+          .accepted_ms = how.accepted_ms,
+          .due_is_wall = how.due_is_wall,
+          .has_expiry = job.expires.has_value(),
+          .priority = job.priority,
+          .attempts = how.attempts,
+          .crashed = how.past.counts.crashed,
+          .token = how.token};
+}
+
+Result<RecordView> unwrap(const RecordView& view) {
+  if (static_cast<RecordType>(view.type) != RecordType::kMoved) return view;
+  Moved moved;
+  if (Status decoded = decode(view, moved); !decoded) return decoded.error();
+  return moved.inner;
+}
+
+namespace {
+
+template <class Record>
+Result<JobId> id_of(const RecordView& view) {
+  Record record;
+  if (Status decoded = decode(view, record); !decoded) return decoded.error();
+  return record.id;
+}
+
+}  // namespace
+
+Result<JobId> job_of(const RecordView& view) {
+  const auto inner = unwrap(view);
+  if (!inner) return inner.error();
+  switch (static_cast<RecordType>(inner->type)) {
+    case RecordType::kAccepted: return id_of<AcceptedBrief>(*inner);
+    case RecordType::kChanged: return id_of<Changed>(*inner);
+    case RecordType::kDone: return id_of<DoneRecord>(*inner);
+    default: return JobId();
+  }
 }
 
 }  // namespace bide::engine::journal

@@ -137,7 +137,7 @@ struct JobFields {
   std::string_view bytes = {};  // Empty: not written ahead.
 };
 // Writes them behind `into` and gives their flags. It may write nothing: a large job is not worth copying twice.
-std::uint8_t write_fields(const Job& job, std::string& into);
+std::uint8_t encode_fields(const Job& job, std::string& into);
 
 // Append to the journal's batch. An accepted job is given by its parts, so that it need not be copied together.
 RecordRef append(Journal& journal, const Job& job, const Acceptance& how, const JobFields& written = {});
@@ -180,5 +180,11 @@ struct AcceptedBrief {
   std::uint64_t token = 0;
 };
 Status decode(const RecordView& view, AcceptedBrief& out);
+AcceptedBrief brief_of(const Job& job, const Acceptance& how);
+
+// The record inside a Moved; any other record itself.
+Result<RecordView> unwrap(const RecordView& view);
+// The job that an Accepted, Changed or Done record, moved or not, belongs to; nil for every other record.
+Result<JobId> job_of(const RecordView& view);
 
 }  // namespace bide::engine::journal

@@ -1,7 +1,6 @@
 #include "engine/journal/synced_mark.h"
 
-#include "engine/journal/checksum.h"
-#include "engine/journal/encoding.h"
+#include "platform/checksum.h"
 
 namespace bide::engine::journal {
 
@@ -26,7 +25,7 @@ Status SyncedMark::write(Address address) {
   std::string bytes(kMagic);
   Encoder out(bytes);
   out.u64(address);
-  out.u64(checksum(bytes, 0));
+  out.u64(platform::checksum(bytes, 0));
   const Status written = file_->write(0, bytes);
   return !written && written.error().code == ErrorCode::kDiskFull ? Status() : written;
 }
@@ -44,7 +43,7 @@ Result<Address> SyncedMark::read() {
   if (view.size() < kFileBytes || !view.starts_with(kMagic)) return Address{0};
   Decoder in(view.substr(kMagic.size()));
   const Address address = in.u64();
-  return in.u64() == checksum(view.substr(0, kSummedBytes), 0) ? address : Address{0};
+  return in.u64() == platform::checksum(view.substr(0, kSummedBytes), 0) ? address : Address{0};
 }
 
 }  // namespace bide::engine::journal

@@ -1,4 +1,4 @@
-#include "engine/warm_jobs.h"
+#include "engine/job_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ Job job_with(std::uint8_t number, std::size_t body_bytes = 10) {
 }
 
 // In a batch of its own.
-void keep(WarmJobs& warm, Slot slot, Job job) {
+void keep(JobCache& warm, Slot slot, Job job) {
   std::vector<Job> jobs;
   jobs.push_back(std::move(job));
   const auto batch = warm.open(std::move(jobs));
@@ -21,8 +21,8 @@ void keep(WarmJobs& warm, Slot slot, Job job) {
   warm.close(batch);
 }
 
-TEST(WarmJobs, KeepsAJobUntilItIsTakenOrDropped) {
-  WarmJobs warm(1 << 20);
+TEST(JobCache, KeepsAJobUntilItIsTakenOrDropped) {
+  JobCache warm(1 << 20);
   Job job;
   keep(warm, 1, job_with(1));
   ASSERT_TRUE(warm.take(1, job_with(1).id, job));
@@ -33,15 +33,15 @@ TEST(WarmJobs, KeepsAJobUntilItIsTakenOrDropped) {
   EXPECT_FALSE(warm.take(1, job_with(1).id, job));
 }
 
-TEST(WarmJobs, ALeftoverOfAnEarlierJobInTheSameSlotIsNotFound) {
-  WarmJobs warm(1 << 20);
+TEST(JobCache, ALeftoverOfAnEarlierJobInTheSameSlotIsNotFound) {
+  JobCache warm(1 << 20);
   Job job;
   keep(warm, 1, job_with(1));
   EXPECT_FALSE(warm.take(1, job_with(2).id, job));
 }
 
-TEST(WarmJobs, WhenItIsFullTheOldestStay) {
-  WarmJobs warm(20'000);
+TEST(JobCache, WhenItIsFullTheOldestStay) {
+  JobCache warm(20'000);
   Job job;
   keep(warm, 1, job_with(1, 8000));
   keep(warm, 2, job_with(2, 8000));
@@ -53,8 +53,8 @@ TEST(WarmJobs, WhenItIsFullTheOldestStay) {
   EXPECT_TRUE(warm.take(1, job_with(1).id, job));
 }
 
-TEST(WarmJobs, FindsEveryJobWhileManyComeAndGo) {
-  WarmJobs warm(1 << 20);
+TEST(JobCache, FindsEveryJobWhileManyComeAndGo) {
+  JobCache warm(1 << 20);
   for (Slot slot = 0; slot < 20'000; ++slot) {
     keep(warm, slot, job_with(static_cast<std::uint8_t>(slot)));
     if (slot >= 100) warm.drop(slot - 100);
@@ -66,8 +66,8 @@ TEST(WarmJobs, FindsEveryJobWhileManyComeAndGo) {
   EXPECT_FALSE(warm.take(100, job_with(100).id, job));
 }
 
-TEST(WarmJobs, ABatchTakesRoomUntilItsLastJobHasGone) {
-  WarmJobs warm(10 * sizeof(Job));
+TEST(JobCache, ABatchTakesRoomUntilItsLastJobHasGone) {
+  JobCache warm(10 * sizeof(Job));
   const auto batch = warm.open(std::vector<Job>(9));
   EXPECT_TRUE(warm.keep(1, batch, 0));
   EXPECT_TRUE(warm.keep(2, batch, 8));

@@ -1,7 +1,7 @@
-// WarmJobs: ready jobs kept whole in memory, so that a job that runs at once is never read back. Only jobs that somebody
-// takes are offered to it. When there is no room the oldest stay: they run first. The others are read from the journal.
+// JobCache: ready jobs, whole, so that a job that runs soon after it was enqueued is not read back from the journal. When it
+// is full new jobs are not cached: the oldest run first.
 //
-// Jobs come in batches and stay where they lie; a batch goes when the last of its jobs has gone.
+// Jobs are kept in the batches in which they came; a batch is freed with the last of its jobs.
 
 #pragma once
 
@@ -17,21 +17,21 @@
 
 namespace bide::engine {
 
-class WarmJobs {
+class JobCache {
  public:
-  explicit WarmJobs(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit JobCache(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // A batch is open while it is gone through: each of its jobs is kept or passed over. Then it is closed.
+  // While a batch is open, each of its jobs is kept or skipped.
   using BatchNumber = std::uint32_t;
   BatchNumber open(std::vector<Job> jobs);
   std::vector<Job>& jobs(BatchNumber batch) { return batches_[batch].jobs; }
   // False: there is no room for it.
   bool keep(Slot slot, BatchNumber batch, std::size_t index);
-  void pass_over(BatchNumber batch, std::size_t index);
+  void skip(BatchNumber batch, std::size_t index);
   void close(BatchNumber batch);
 
-  // Batches of which nothing is left, for whoever has the time to free them.
-  std::vector<std::vector<Job>> take_spent() { return std::exchange(spent_, {}); }
+  // Batches without jobs, to be freed by another thread.
+  std::vector<std::vector<Job>> take_garbage() { return std::exchange(garbage_, {}); }
 
   // The job of this slot will not be taken.
   void drop(Slot slot);
@@ -44,7 +44,7 @@ class WarmJobs {
 
   struct Batch {
     std::vector<Job> jobs;
-    std::vector<std::uint32_t> passed_over;
+    std::vector<std::uint32_t> skipped;
     std::size_t kept = 0;
     std::uint64_t bytes = 0;  // Of the jobs as such, without what they hold; counted from the first that is kept.
     bool is_open = false;
@@ -53,8 +53,7 @@ class WarmJobs {
     BatchNumber batch = kNone;
     std::uint32_t index = 0;
   };
-  // Where the jobs of neighbouring slots are. Slots are given out one after another and used again soon, so few pages
-  // hold all that is warm.
+  // The jobs of neighbouring slots. Slots are allocated in order and reused soon, so few pages are in use.
   struct Page {
     std::array<Place, 1u << kPageBits> places;
     std::uint32_t used = 0;
@@ -71,7 +70,7 @@ class WarmJobs {
   std::unique_ptr<Page> spare_;  // An empty one, so that a page is not made and dropped over and over.
   std::deque<Batch> batches_;
   std::vector<BatchNumber> free_;
-  std::vector<std::vector<Job>> spent_;
+  std::vector<std::vector<Job>> garbage_;
 };
 
 }  // namespace bide::engine

@@ -1,4 +1,4 @@
-#include "engine/offer.h"
+#include "engine/request_batches.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using journal::RecordRef;
 
-class WrittenJobsTest : public testing::Test {
+class EncodedJobsTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(disk_.make_directory("/journal"));
@@ -41,47 +41,47 @@ std::vector<Job> jobs_of_many_kinds() {
   return jobs;
 }
 
-TEST_F(WrittenJobsTest, AJobWrittenAheadBecomesTheSameRecord) {
+TEST_F(EncodedJobsTest, AJobEncodedAheadBecomesTheSameRecord) {
   const std::vector<Job> jobs = jobs_of_many_kinds();
-  const Offer offer = Offer::of(jobs, Time());
-  EXPECT_TRUE(offer.refused.empty());
+  const EnqueueBatch batch = EnqueueBatch::of(jobs, Time());
+  EXPECT_TRUE(batch.refused.empty());
   std::size_t ahead = 0;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const journal::Acceptance how{.due_ms = 2000, .accepted_ms = 1000, .due_is_wall = i % 2 == 0, .past = {}};
     const std::string expected = payload(append(*journal_, jobs[i], how));
-    EXPECT_EQ(payload(append(*journal_, jobs[i], how, offer.written[i])), expected) << i;
-    ahead += offer.written[i].bytes.empty() ? 0 : 1;
+    EXPECT_EQ(payload(append(*journal_, jobs[i], how, batch.encoded[i])), expected) << i;
+    ahead += batch.encoded[i].bytes.empty() ? 0 : 1;
   }
   EXPECT_EQ(ahead, 5u);  // Neither the one with an expiry, which depends on the time, nor the large one.
 }
 
-TEST_F(WrittenJobsTest, WhatWasWrittenAheadIsNotUsedForAJobWithAPast) {
+TEST_F(EncodedJobsTest, WhatWasEncodedAheadIsNotUsedForAJobWithAPast) {
   const std::vector<Job> jobs = jobs_of_many_kinds();
-  const Offer offer = Offer::of(jobs, Time());
+  const EnqueueBatch batch = EnqueueBatch::of(jobs, Time());
   const journal::Acceptance how{.due_ms = 2000, .accepted_ms = 1000, .past = {}, .attempts = 2, .token = 7};
-  EXPECT_EQ(payload(append(*journal_, jobs[0], how, offer.written[0])), payload(append(*journal_, jobs[0], how)));
+  EXPECT_EQ(payload(append(*journal_, jobs[0], how, batch.encoded[0])), payload(append(*journal_, jobs[0], how)));
 }
 
-TEST(Offer, SaysWhichJobsAreNotValid) {
+TEST(EnqueueBatch, SaysWhichJobsAreNotValid) {
   std::vector<Job> jobs = jobs_of_many_kinds();
   jobs[1].kind = "not a name";
   jobs[6].queue.clear();
-  const Offer offer = Offer::of(jobs, Time());
-  ASSERT_EQ(offer.refused.size(), 2u);
-  EXPECT_EQ(offer.refused[0].first, 1u);
-  EXPECT_EQ(offer.refused[1].first, 6u);
+  const EnqueueBatch batch = EnqueueBatch::of(jobs, Time());
+  ASSERT_EQ(batch.refused.size(), 2u);
+  EXPECT_EQ(batch.refused[0].first, 1u);
+  EXPECT_EQ(batch.refused[1].first, 6u);
 }
 
-TEST(Verdicts, SayWhichOutcomesAreNotValid) {
+TEST(SettleBatch, SaysWhichOutcomesAreNotValid) {
   std::vector<Settlement> settlements(4);
   settlements[1].effects = jobs_of_many_kinds();
   settlements[2].effects = jobs_of_many_kinds();
   settlements[2].effects[3].kind.clear();
   settlements[3].outcome = Done{.result = std::string(Limits::kBodyBytes + 1, 'x')};
-  const Verdicts verdicts = Verdicts::of(settlements, Time());
-  ASSERT_EQ(verdicts.refused.size(), 2u);
-  EXPECT_EQ(verdicts.refused[0].first, 2u);
-  EXPECT_EQ(verdicts.refused[1].first, 3u);
+  const SettleBatch batch = SettleBatch::of(settlements, Time());
+  ASSERT_EQ(batch.refused.size(), 2u);
+  EXPECT_EQ(batch.refused[0].first, 2u);
+  EXPECT_EQ(batch.refused[1].first, 3u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Offer and Verdicts: jobs to be enqueued and outcomes to be settled, looked over and written out as far as that is
-// possible without the ledger. So it is done by the threads of those who ask, and the engine's has less to do.
+// EnqueueBatch and SettleBatch: the jobs of one enqueue call and the outcomes of one settle call, validated and encoded by
+// the caller's thread as far as that needs no state, so that the engine's thread has less to do.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace bide::engine {
 
-// Of jobs, what their records will say whenever they are accepted.
-class WrittenJobs {
+// The fields of jobs that do not depend on when they are accepted, encoded.
+class EncodedJobs {
  public:
   void add(const Job& job);
   std::size_t bytes() const { return bytes_.size(); }
@@ -35,29 +35,29 @@ class WrittenJobs {
   std::vector<Piece> pieces_;
 };
 
-// Which of them are not valid, in order.
+// The index and the error of each item that is not valid, in order.
 using Refusals = std::vector<std::pair<std::size_t, Error>>;
 
-struct Offer {
-  static Offer of(std::vector<Job> jobs, Time now);
+struct EnqueueBatch {
+  static EnqueueBatch of(std::vector<Job> jobs, Time now);
 
   // About what it takes in memory.
   std::uint64_t bytes() const;
 
   std::vector<Job> jobs;
   Refusals refused;
-  WrittenJobs written;
+  EncodedJobs encoded;
 };
 
-struct Verdicts {
-  static Verdicts of(std::vector<Settlement> settlements, Time now);
+struct SettleBatch {
+  static SettleBatch of(std::vector<Settlement> settlements, Time now);
 
-  // Of what is to be written down.
+  // Of the bytes to be written to the journal.
   std::uint64_t bytes() const;
 
   std::vector<Settlement> settlements;
   Refusals refused;
-  WrittenJobs written_effects;  // Of all settlements, one after another.
+  EncodedJobs encoded_effects;  // Of all settlements, one after another.
 };
 
 }  // namespace bide::engine

@@ -1,4 +1,4 @@
-#include "engine/warm_jobs.h"
+#include "engine/job_cache.h"
 
 #include <memory>
 #include <utility>
@@ -15,13 +15,13 @@ void replace(Job& into, Job&& with) {
 
 }  // namespace
 
-std::uint64_t WarmJobs::content_bytes(const Job& job) {
+std::uint64_t JobCache::content_bytes(const Job& job) {
   std::uint64_t bytes = 64 + job.body.size() + job.unique_key.size();
   for (const auto& [name, value] : job.headers) bytes += sizeof name + name.size() + sizeof value + value.size();
   return bytes;
 }
 
-WarmJobs::BatchNumber WarmJobs::open(std::vector<Job> jobs) {
+JobCache::BatchNumber JobCache::open(std::vector<Job> jobs) {
   BatchNumber number = static_cast<BatchNumber>(batches_.size());
   if (free_.empty()) {
     batches_.emplace_back();
@@ -35,7 +35,7 @@ WarmJobs::BatchNumber WarmJobs::open(std::vector<Job> jobs) {
   return number;
 }
 
-bool WarmJobs::keep(Slot slot, BatchNumber in, std::size_t index) {
+bool JobCache::keep(Slot slot, BatchNumber in, std::size_t index) {
   Batch& batch = batches_[in];
   const std::uint64_t frame = batch.kept == 0 ? batch.jobs.size() * sizeof(Job) : 0;
   const std::uint64_t content = content_bytes(batch.jobs[index]);
@@ -53,37 +53,37 @@ bool WarmJobs::keep(Slot slot, BatchNumber in, std::size_t index) {
   return true;
 }
 
-void WarmJobs::pass_over(BatchNumber batch, std::size_t index) {
-  batches_[batch].passed_over.push_back(static_cast<std::uint32_t>(index));
+void JobCache::skip(BatchNumber batch, std::size_t index) {
+  batches_[batch].skipped.push_back(static_cast<std::uint32_t>(index));
 }
 
-void WarmJobs::close(BatchNumber number) {
+void JobCache::close(BatchNumber number) {
   Batch& batch = batches_[number];
   batch.is_open = false;
   if (batch.kept == 0) {
     free(number);
   } else {
     // The batch may stay for long because of the others.
-    for (const std::uint32_t index : batch.passed_over) batch.jobs[index] = Job{};
+    for (const std::uint32_t index : batch.skipped) batch.jobs[index] = Job{};
   }
-  batch.passed_over.clear();
+  batch.skipped.clear();
 }
 
-void WarmJobs::free(BatchNumber number) {
+void JobCache::free(BatchNumber number) {
   Batch& batch = batches_[number];
   bytes_ -= std::exchange(batch.bytes, 0);
-  spent_.push_back(std::move(batch.jobs));
+  garbage_.push_back(std::move(batch.jobs));
   free_.push_back(number);
 }
 
-WarmJobs::Place* WarmJobs::place_of(Slot slot) {
+JobCache::Place* JobCache::place_of(Slot slot) {
   const std::size_t page = slot >> kPageBits;
   if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
   Place& place = pages_[page]->places[slot & ((1u << kPageBits) - 1)];
   return place.batch == kNone ? nullptr : &place;
 }
 
-void WarmJobs::release(Slot slot, Place* place, std::uint64_t bytes) {
+void JobCache::release(Slot slot, Place* place, std::uint64_t bytes) {
   bytes_ -= bytes;
   const BatchNumber number = std::exchange(*place, Place{}).batch;
   Batch& batch = batches_[number];
@@ -92,14 +92,14 @@ void WarmJobs::release(Slot slot, Place* place, std::uint64_t bytes) {
   if (--page->used == 0) spare_ = std::move(page);
 }
 
-void WarmJobs::drop(Slot slot) {
+void JobCache::drop(Slot slot) {
   Place* place = place_of(slot);
   if (place == nullptr) return;
   const Job gone = std::move(batches_[place->batch].jobs[place->index]);
   release(slot, place, content_bytes(gone));
 }
 
-bool WarmJobs::take(Slot slot, const JobId& id, Job& into) {
+bool JobCache::take(Slot slot, const JobId& id, Job& into) {
   Place* place = place_of(slot);
   if (place == nullptr) return false;
   Job& job = batches_[place->batch].jobs[place->index];

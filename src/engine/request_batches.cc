@@ -1,4 +1,4 @@
-#include "engine/offer.h"
+#include "engine/request_batches.h"
 
 #include <variant>
 
@@ -31,24 +31,24 @@ Status check(const Settlement& settlement, Time now) {
 
 }  // namespace
 
-void WrittenJobs::add(const Job& job) {
+void EncodedJobs::add(const Job& job) {
   const std::size_t at = bytes_.size();
-  const std::uint8_t flags = journal::write_fields(job, bytes_);
+  const std::uint8_t flags = journal::encode_fields(job, bytes_);
   pieces_.push_back({at, static_cast<std::uint32_t>(bytes_.size() - at), flags});
 }
 
-Offer Offer::of(std::vector<Job> jobs, Time now) {
-  Offer offer;
+EnqueueBatch EnqueueBatch::of(std::vector<Job> jobs, Time now) {
+  EnqueueBatch batch;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (Status valid = core::validate(jobs[i], now); !valid) offer.refused.emplace_back(i, valid.error());
-    offer.written.add(jobs[i]);
+    if (Status valid = core::validate(jobs[i], now); !valid) batch.refused.emplace_back(i, valid.error());
+    batch.encoded.add(jobs[i]);
   }
-  offer.jobs = std::move(jobs);
-  return offer;
+  batch.jobs = std::move(jobs);
+  return batch;
 }
 
-std::uint64_t Offer::bytes() const {
-  std::uint64_t sum = written.bytes();
+std::uint64_t EnqueueBatch::bytes() const {
+  std::uint64_t sum = encoded.bytes();
   for (const Job& job : jobs) {
     sum += sizeof(Job) + job.body.size();
     for (const auto& [name, value] : job.headers) sum += sizeof name + name.size() + sizeof value + value.size();
@@ -56,12 +56,10 @@ std::uint64_t Offer::bytes() const {
   return sum;
 }
 
-std::uint64_t Verdicts::bytes() const {
-  std::uint64_t sum = written_effects.bytes();
+std::uint64_t SettleBatch::bytes() const {
+  std::uint64_t sum = encoded_effects.bytes();
   for (const Settlement& settlement : settlements) {
     for (const Job& effect : settlement.effects) sum += effect.body.size();
-  }
-  for (const Settlement& settlement : settlements) {
     if (const auto* done = std::get_if<Done>(&settlement.outcome)) sum += done->result.size();
     const auto* again = std::get_if<RetryAt>(&settlement.outcome);
     if (again != nullptr && again->body) sum += again->body->size();
@@ -69,14 +67,14 @@ std::uint64_t Verdicts::bytes() const {
   return sum;
 }
 
-Verdicts Verdicts::of(std::vector<Settlement> settlements, Time now) {
-  Verdicts verdicts;
+SettleBatch SettleBatch::of(std::vector<Settlement> settlements, Time now) {
+  SettleBatch batch;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
-    if (Status valid = check(settlements[i], now); !valid) verdicts.refused.emplace_back(i, valid.error());
-    for (const Job& effect : settlements[i].effects) verdicts.written_effects.add(effect);
+    if (Status valid = check(settlements[i], now); !valid) batch.refused.emplace_back(i, valid.error());
+    for (const Job& effect : settlements[i].effects) batch.encoded_effects.add(effect);
   }
-  verdicts.settlements = std::move(settlements);
-  return verdicts;
+  batch.settlements = std::move(settlements);
+  return batch;
 }
 
 }  // namespace bide::engine

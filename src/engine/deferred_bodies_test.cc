@@ -1,6 +1,6 @@
 // Large bodies are read by another thread than the engine's; what comes of it is the same.
 
-#include "engine/late_bodies.h"
+#include "engine/deferred_bodies.h"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class LateReads : public testing::Test {
     return "";
   }
 
-  static constexpr std::size_t kLarge = 2 * LateBodies::kLeastBytes;
+  static constexpr std::size_t kLarge = 2 * DeferredBodies::kLeastBytes;
 
   const support::TemporaryDirectory folder_;
   std::unique_ptr<Engine> engine_;

@@ -1,11 +1,11 @@
-// Inbox: requests from any thread, for the engine's thread to take all at once.
+// RequestQueue: requests from any thread, taken all at once by the engine's thread.
 //
-// Waiting is by CLOCK_MONOTONIC; whoever waits until a moment of another clock has to be woken when that one jumps.
+// take() waits on CLOCK_MONOTONIC. A deadline on another clock needs a wake() when that clock jumps.
 
 #pragma once
 
-#include <condition_variable>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -19,12 +19,12 @@ namespace bide::engine {
 class Ledger;
 
 struct Request {
-  std::function<void(Ledger&)> run;            // In the engine's thread, within a step. Empty: nothing.
-  std::function<void(const Status&)> finish;   // After that step's commit, or with the error that prevented it.
-  bool alone = false;                          // Not while a sync is under way.
+  std::function<void(Ledger&)> run;           // On the engine's thread, within a step. Empty: nothing.
+  std::function<void(const Status&)> finish;  // After that step's commit, or with the error that prevented it.
+  bool alone = false;                         // Not while a commit is under way.
 };
 
-class Inbox {
+class RequestQueue {
  public:
   // False when it is closed: the request was not taken.
   bool post(Request request, std::uint64_t bytes = 0) {
@@ -34,7 +34,7 @@ class Inbox {
       requests_.push_back(std::move(request));
       bytes_ += bytes;
       if (!waiting_) return true;
-      waiting_ = false;  // One call wakes it; the others need not.
+      waiting_ = false;  // One notification is enough.
     }
     arrived_.notify_one();
     return true;
@@ -45,7 +45,7 @@ class Inbox {
     return bytes_;
   }
 
-  // Whoever waits in take() stops waiting, now or the next time.
+  // Makes the present or next take() return at once.
   void wake() {
     {
       std::lock_guard lock(mutex_);
@@ -55,21 +55,21 @@ class Inbox {
     arrived_.notify_one();
   }
 
-  // Everything there is, waiting for something at most so long (nothing: for ever). `resting`: nothing else is under way
-  // while it waits. False: closed and empty.
-  bool take(std::vector<Request>& into, std::optional<std::chrono::microseconds> at_most, bool resting) {
+  // Takes all requests, waiting at most so long for the first (nothing: without limit). `idle`: the caller has nothing
+  // else under way. False: closed and empty.
+  bool take(std::vector<Request>& into, std::optional<std::chrono::microseconds> at_most, bool idle) {
     std::unique_lock lock(mutex_);
     if (requests_.empty() && !closed_ && !woken_ && (!at_most || at_most->count() > 0)) {
       waiting_ = true;
-      resting_ = resting;
-      rested_.notify_all();
+      idle_ = idle;
+      became_idle_.notify_all();
       const auto something = [this] { return !requests_.empty() || closed_ || woken_; };
       if (at_most) {
         arrived_.wait_for(lock, *at_most, something);
       } else {
         arrived_.wait(lock, something);
       }
-      waiting_ = resting_ = false;
+      waiting_ = idle_ = false;
     }
     into.swap(requests_);
     bytes_ = 0;
@@ -77,14 +77,14 @@ class Inbox {
     return !(closed_ && into.empty());
   }
 
-  // Blocks until whoever takes is resting and nothing has come for it.
-  void wait_until_resting() {
+  // Blocks until the taker waits idle and there is no request.
+  void wait_until_idle() {
     std::unique_lock lock(mutex_);
-    rested_.wait(lock, [this] { return is_resting_now(); });
+    became_idle_.wait(lock, [this] { return is_idle_now(); });
   }
-  bool is_resting() const {
+  bool is_idle() const {
     std::lock_guard lock(mutex_);
-    return is_resting_now();
+    return is_idle_now();
   }
 
   bool is_closed() const {
@@ -98,19 +98,19 @@ class Inbox {
       closed_ = true;
     }
     arrived_.notify_one();
-    rested_.notify_all();
+    became_idle_.notify_all();
   }
 
  private:
-  bool is_resting_now() const { return closed_ || (resting_ && requests_.empty() && !woken_); }
+  bool is_idle_now() const { return closed_ || (idle_ && requests_.empty() && !woken_); }
 
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable arrived_;
-  std::condition_variable rested_;
+  std::condition_variable became_idle_;
   std::vector<Request> requests_;
   std::uint64_t bytes_ = 0;
   bool waiting_ = false;
-  bool resting_ = false;
+  bool idle_ = false;
   bool woken_ = false;
   bool closed_ = false;
 };
