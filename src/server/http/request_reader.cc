@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 #include <variant>
 
@@ -23,6 +24,8 @@ constexpr std::size_t kEmptyLines = 2;
 constexpr std::size_t kInflatedAtOnce = 128;
 constexpr std::size_t kInflatedBeforeYield = 64 * 1024;
 
+constexpr std::size_t kLargestCopy = 1024 * 1024;
+
 Problem no_memory() {
   return {.status = 503,
           .code = "unavailable",
@@ -39,10 +42,11 @@ Problem too_large(std::uint64_t most) {
 // What comes after the head.
 class RequestReader::Body {
  public:
-  Body(bool chunked, std::uint64_t length) : chunked_(chunked), left_(length) {}
+  Body(bool chunked, std::uint64_t length) : chunked_(chunked), length_(length), left_(length) {}
 
   void accept(std::uint64_t most, bool gzip, MemoryCharge charge) {
     most_ = most;
+    longest_ = gzip || chunked_ ? most : std::min(most, length_);
     charge_ = std::move(charge);
     if (gzip) gunzip_ = std::make_unique<Gunzip>();
   }
@@ -125,22 +129,37 @@ class RequestReader::Body {
       refuse(too_large(most_));
       return false;
     }
-    if (size > out.capacity()) {
-      const std::size_t capacity = std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(most_, 2 * out.capacity())));
-      if (!charge_.set(capacity)) {
+    if (size > granted_) {
+      const std::size_t granted = std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(most_, 2 * granted_)));
+      if (!charge_.set(granted)) {
         refuse(no_memory());
         return false;
       }
-      out.reserve(capacity);
+      granted_ = granted;
+      if (granted_ > out.capacity()) grow(out);
     }
     out.append(part);
     return true;
   }
 
+  // A small buffer doubles. To copy one of tens of MB takes as many ms, in which no other connection of the thread goes on: so
+  // beyond kLargestCopy all that the body can come to is reserved at once. Pages that were never written take no memory, and
+  // what is written was charged.
+  void grow(std::string& out) const {
+    try {
+      out.reserve(granted_ <= kLargestCopy ? granted_ : longest_);
+    } catch (const std::bad_alloc&) {
+      out.reserve(granted_);  // The system counts what is reserved, too.
+    }
+  }
+
   const bool chunked_;
+  const std::uint64_t length_;  // Without chunks.
   bool drops_ = false;
-  std::uint64_t left_;  // Without chunks.
+  std::uint64_t left_;          // Likewise.
   std::uint64_t most_ = 0;
+  std::uint64_t longest_ = 0;   // That it can come to.
+  std::size_t granted_ = 0;     // Bytes that were charged.
   std::uint64_t received_ = 0;
   ChunkDecoder chunks_;
   std::unique_ptr<Gunzip> gunzip_;

@@ -141,6 +141,28 @@ TEST(RequestReader, ChargesABodyBeforeItGrows) {
   EXPECT_LE(reader.request().body.capacity(), 100'000u);
 }
 
+TEST(RequestReader, ALargeBodyIsNotCopiedAsItGrows) {
+  const HttpLimits limits;
+  const auto budget = std::make_shared<MemoryBudget>(1'000'000'000);
+  const std::string zipped = gzip(std::string(40'000'000, 'a'));
+  RequestReader reader(limits);
+  ASSERT_EQ(reader.advance("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(zipped.size()) + "\r\n\r\n"),
+            Step::kHead);
+  reader.accept_body(64'000'000, true, MemoryCharge(budget, Share::kRequests));
+  const char* place = nullptr;
+  Step step = Step::kYield;
+  for (step = reader.advance(zipped); step == Step::kYield; step = reader.advance()) {
+    const std::string& body = reader.request().body;
+    if (body.size() < 4'000'000) continue;
+    if (place == nullptr) place = body.data();
+    ASSERT_EQ(body.data(), place) << body.size();
+    ASSERT_GE(budget->held(), body.size());
+    ASSERT_LE(budget->held(), 2 * body.size() + 100'000);
+  }
+  EXPECT_EQ(step, Step::kWhole);
+  EXPECT_EQ(reader.request().body.size(), 40'000'000u);
+}
+
 TEST(RequestReader, GivesTheChargeAwayWithTheBody) {
   const HttpLimits limits;
   const auto budget = std::make_shared<MemoryBudget>(1'600'000);
