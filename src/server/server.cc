@@ -12,7 +12,7 @@
 #include "metrics/metrics.h"
 #include "server/api/api.h"
 #include "server/audit_trail.h"
-#include "server/auth/gate.h"
+#include "server/auth/authenticator.h"
 #include "server/auth/token_file.h"
 #include "server/callbacks/callback_check.h"
 #include "server/callbacks/callback_service.h"
@@ -41,9 +41,9 @@ Result<std::vector<ListenAddress>> parse_addresses(const std::vector<std::string
 }
 
 // Others must not be able to reach what asks nobody for a token.
-Status check_exposure(const std::vector<ListenAddress>& addresses, const Gate& gate) {
+Status check_exposure(const std::vector<ListenAddress>& addresses, const Authenticator& authenticator) {
   for (const ListenAddress& address : addresses) {
-    if (address.is_local() || gate.has_tokens()) continue;
+    if (address.is_local() || authenticator.has_tokens()) continue;
     return Error{ErrorCode::kInvalidArgument,
                  "others can reach " + core::quoted(to_string(address)) +
                      " and there are no tokens: make one with `bide token create`, or listen on 127.0.0.1"};
@@ -51,8 +51,8 @@ Status check_exposure(const std::vector<ListenAddress>& addresses, const Gate& g
   return {};
 }
 
-Admit admit_by(Gate& gate) {
-  return [&gate](const Request& request, Scope scope) { return gate.admit(request, scope); };
+Admit admit_by(Authenticator& authenticator) {
+  return [&authenticator](const Request& request, Scope scope) { return authenticator.admit(request, scope); };
 }
 
 void append(Routes& all, Routes more) { std::move(more.begin(), more.end(), std::back_inserter(all)); }
@@ -68,7 +68,7 @@ struct Server::Parts {
   explicit Parts(ServerOptions given) : options(std::move(given)), log(options.log) {}
 
   void open_credentials();
-  Status open_gate();
+  Status open_authenticator();
   Status open_broker();
   Status open_http(std::vector<ListenAddress> addresses);
   void log_served(const Served& served) const;
@@ -81,7 +81,7 @@ struct Server::Parts {
   const Log log;
   const std::shared_ptr<OwnListeners> own_listeners = std::make_shared<OwnListeners>();
   std::shared_ptr<const LeaseCredentials> lease_credentials;  // Null: callbacks never were on.
-  std::unique_ptr<Gate> gate;
+  std::unique_ptr<Authenticator> authenticator;
   std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
   brokers::OpenedBroker opened;
   std::unique_ptr<CallbackService> callbacks;
@@ -104,17 +104,17 @@ void Server::Parts::open_credentials() {
   if (kept) lease_credentials = std::make_shared<const LeaseCredentials>(std::move(*kept));
 }
 
-Status Server::Parts::open_gate() {
+Status Server::Parts::open_authenticator() {
   const std::string file = options.token_file.empty() ? token_file_of(options.url).value_or("") : options.token_file;
-  auto opened_gate = Gate::open({.token_file = file,
+  auto opened_authenticator = Authenticator::open({.token_file = file,
                                  .local_without_token = options.local_without_token,
                                  .lease_of = [credentials = lease_credentials](std::string_view shown) {
                                    return credentials ? credentials->check(shown) : std::nullopt;
                                  },
                                  .on_reload = [this](std::string_view text) { log.info(text); },
                                  .on_refused = [this](const Refusal& refusal) { log_refused(refusal); }});
-  if (!opened_gate) return opened_gate.error();
-  gate = std::move(*opened_gate);
+  if (!opened_authenticator) return opened_authenticator.error();
+  authenticator = std::move(*opened_authenticator);
   return {};
 }
 
@@ -167,9 +167,9 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
        .key_file = options.tls.key,
        .threads = options.threads,
        .service = {.routes = std::move(routes),
-                   .admit = admit_by(*gate),
-                   .stay = {.version = [this] { return gate->version(); },
-                            .may_stay = [this](const Identity& caller) { return gate->may_stay(caller); }},
+                   .admit = admit_by(*authenticator),
+                   .revalidation = {.version = [this] { return authenticator->version(); },
+                            .is_still_valid = [this](const Identity& caller) { return authenticator->is_still_valid(caller); }},
                    .hosts = options.hosts,
                    .asks_for_user = options.local_without_token,
                    .limits = options.limits,
@@ -221,8 +221,8 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   parts.own_listeners->set(*addresses);
   // The tokens lie in the data directory, so what is wrong with that is told first.
   if (const Status opened = parts.open_broker(); !opened) return opened.error();
-  if (const Status opened = parts.open_gate(); !opened) return opened.error();
-  if (const Status hidden = check_exposure(*addresses, *parts.gate); !hidden) return hidden.error();
+  if (const Status opened = parts.open_authenticator(); !opened) return opened.error();
+  if (const Status hidden = check_exposure(*addresses, *parts.authenticator); !hidden) return hidden.error();
   if (const Status opened = parts.open_http(std::move(*addresses)); !opened) return opened.error();
   for (const std::string& url : server->urls()) parts.log.info("listening", {{"url", url}});
   for (const ListenAddress& address : server->addresses()) {
@@ -231,7 +231,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
                       "127.0.0.1 behind something that speaks TLS",
                       {{"address", to_string(address)}});
   }
-  if (!parts.gate->has_tokens() && !parts.options.local_without_token) {
+  if (!parts.authenticator->has_tokens() && !parts.options.local_without_token) {
     parts.log.warning("nobody can get in yet: make a token with `bide token create`, or start with --local-without-token");
   }
   return server;

@@ -1,4 +1,4 @@
-// Server: a broker behind HTTP. Puts broker, gate, routes, callbacks and connections together, and takes them apart in
+// Server: a broker behind HTTP. Puts broker, authenticator, routes, callbacks and connections together, and takes them apart in
 // order.
 //
 //   auto server = Server::start({.url = "bide:./data", .listen = {"127.0.0.1:7070"}});

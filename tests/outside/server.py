@@ -39,7 +39,7 @@ class Server:
                  tokens=False):
         self.bide, self.folder, self.record = bide, folder, record
         # A client of ours that gets no processor for a while is not a slow client.
-        self.limits = {"transfer_timeout": '"10m"', "head_timeout": '"2m"'} | (limits or {})
+        self.limits = {"transfer_timeout": '"10m"', "head_timeout": '"2m"', "idle_timeout": '"10m"'} | (limits or {})
         self.callbacks, self.tls = callbacks, tls
         self.tokens, self.headers = tokens, {}
         self.data = data or os.path.join(folder, "data")

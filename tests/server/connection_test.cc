@@ -249,10 +249,10 @@ TEST_F(Connection, EndsAStreamWhoseClientIsGone) {
 
 TEST_F(Connection, EndsWhenTheTokenOfItsCallerIsRevokedWhileItWaits) {
   std::atomic<std::uint64_t> version = 1;
-  std::atomic<bool> may_stay = true;
+  std::atomic<bool> is_still_valid = true;
   HttpOptions options;
-  options.service.stay = {.version = [&] { return version.load(); }, .may_stay = [&](const Identity&) { return may_stay.load(); }};
-  options.certificate_look = 40ms;  // And at tokens as well.
+  options.service.revalidation = {.version = [&] { return version.load(); }, .is_still_valid = [&](const Identity&) { return is_still_valid.load(); }};
+  options.certificate_check_interval = 40ms;  // And at tokens as well.
   callers_have_tokens_ = true;
   start(std::move(options));
   RawClient waits(port_);
@@ -269,7 +269,7 @@ TEST_F(Connection, EndsWhenTheTokenOfItsCallerIsRevokedWhileItWaits) {
   sends.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(sends.receive_head().status, 100);
 
-  may_stay = false;
+  is_still_valid = false;
   ++version;
   const RawAnswer answer = waits.receive();
   EXPECT_EQ(answer.status, 401);

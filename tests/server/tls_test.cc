@@ -149,7 +149,7 @@ TEST_F(TlsConnection, KeepsItsCertificateWhenTheNewOneIsNoGood) {
 }
 
 TEST_F(TlsConnection, FindsANewCertificateByItself) {
-  start_with_tls({.certificate_look = std::chrono::milliseconds(20)});
+  start_with_tls({.certificate_check_interval = std::chrono::milliseconds(20)});
   // Nobody has connected yet, and nobody asks for it.
   write_certificate(certificate_, key_, "second");
   wait_for_problem("the certificate was read again");
@@ -168,7 +168,7 @@ TEST_F(TlsConnection, FindsANewCertificateByItself) {
 }
 
 TEST_F(TlsConnection, DoesNotReadACertificateAgainThatHasNotChanged) {
-  start_with_tls({.certificate_look = std::chrono::milliseconds(1)});
+  start_with_tls({.certificate_check_interval = std::chrono::milliseconds(1)});
   // Many looks later nothing was said.
   for (int i = 0; i < 50; ++i) EXPECT_EQ(TlsClient(port_).subject(), "first");
   EXPECT_EQ(problems(), std::vector<std::string>());

@@ -21,7 +21,6 @@
 #include "server/api/idempotency.h"
 #include "server/api/lease_desk.h"
 #include "server/api/watch_desk.h"
-#include "server/http/problem_response.h"
 #include "server/http/route.h"
 
 namespace bide::server {

@@ -1,4 +1,4 @@
-// What the gate wants to know of a caller's address.
+// What the authenticator wants to know of a caller's address.
 
 #pragma once
 

@@ -8,7 +8,7 @@
 
 #include "core/did_you_mean.h"
 #include "core/quote.h"
-#include "server/http/problem_response.h"
+#include "server/http/response.h"
 #include "wire/job_json.h"
 #include "wire/json_writer.h"
 #include "wire/problem.h"

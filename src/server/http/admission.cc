@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "core/quote.h"
-#include "server/http/problem_response.h"
 
 namespace bide::server {
 
@@ -22,7 +21,7 @@ Response no_route(const Request& request, const Router::Match& match) {
   return response;
 }
 
-std::optional<Response> find_refusal(const Service& service, const Route& route, Request& request) {
+std::optional<Response> find_refusal(const Service& service, const Route& route, Request& request, bool has_body) {
   const bool is_open = route.scope == Scope::kNone && (route.method == Method::kGet || route.method == Method::kHead);
   if (!is_open) {
     if (const auto problem = service.browsers.check(request)) return to_response(*problem);
@@ -42,8 +41,6 @@ std::optional<Response> find_refusal(const Service& service, const Route& route,
                         .code = "expectation_failed",
                         .detail = "Expect: " + core::quoted(expected) + " is not known, only 100-continue"});
   }
-  const std::string_view length = request.field("content-length");
-  const bool has_body = request.fields.contains("transfer-encoding") || length.find_first_not_of('0') != std::string_view::npos;
   if (has_body && route.most_body_bytes(service.limits) == 0) {
     return to_response({.status = 413,
                         .code = "body_too_large",
@@ -64,11 +61,11 @@ std::optional<Response> find_refusal(const Service& service, const Route& route,
 
 }  // namespace
 
-Admission admit_request(const Service& service, Request& request) {
+Admission admit_request(const Service& service, Request& request, bool has_body) {
   Router::Match match = service.router.find(request.method, request.path);
   if (match.route == nullptr) return {.refusal = no_route(request, match)};
   request.captured = std::move(match.captured);
-  return {match.route, find_refusal(service, *match.route, request)};
+  return {match.route, find_refusal(service, *match.route, request, has_body)};
 }
 
 }  // namespace bide::server

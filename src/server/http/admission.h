@@ -18,6 +18,6 @@ struct Admission {
 };
 
 // The request gets what was captured of its path, and its caller.
-Admission admit_request(const Service& service, Request& request);
+Admission admit_request(const Service& service, Request& request, bool has_body);
 
 }  // namespace bide::server

@@ -1,20 +1,14 @@
 #include "server/http/browser_guard.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "core/quote.h"
+#include "core/text.h"
 
 namespace bide::server {
 
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 // "name:80" -> "name", "[::1]:80" -> "[::1]".
 std::string_view without_port(std::string_view host) {
@@ -41,11 +35,11 @@ wire::Problem cross_site(std::string_view from) {
 }  // namespace
 
 BrowserGuard::BrowserGuard(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {
-  for (std::string& host : hosts_) host = lower(host);
+  for (std::string& host : hosts_) host = core::lower_case(host);
 }
 
 bool BrowserGuard::is_ours(std::string_view host) const {
-  std::string name = lower(without_port(host));
+  std::string name = core::lower_case(without_port(host));
   if (name.ends_with('.')) name.pop_back();
   if (is_address(name) || name == "localhost" || name.ends_with(".localhost")) return true;
   return std::any_of(hosts_.begin(), hosts_.end(), [&](const std::string& ours) {
@@ -72,7 +66,7 @@ std::optional<wire::Problem> BrowserGuard::check(const Request& request) const {
   }
   if (const std::string_view origin = request.field("origin"); !origin.empty()) {
     const std::size_t scheme = origin.find("://");
-    if (scheme == std::string_view::npos || lower(origin.substr(scheme + 3)) != lower(host)) return cross_site(origin);
+    if (scheme == std::string_view::npos || !is_same_text(origin.substr(scheme + 3), host)) return cross_site(origin);
   }
   return std::nullopt;
 }

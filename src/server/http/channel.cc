@@ -19,20 +19,20 @@ class PlainChannel : public Channel {
     const auto bytes = static_cast<std::size_t>(got > 0 ? got : 0);
     if (got > 0) return {.bytes = bytes, .may_be_more = bytes == size};
     if (got == 0) return {.state = Transfer::State::kEnded};
-    return {.state = is_patient() ? Transfer::State::kWantsRead : Transfer::State::kFailed};
+    return {.state = would_block() ? Transfer::State::kWantsRead : Transfer::State::kFailed};
   }
 
   Transfer write(std::string_view bytes, bool more) override {
     const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | (more ? MSG_MORE : 0));
     if (sent >= 0) return {.bytes = static_cast<std::size_t>(sent)};
-    return {.state = is_patient() ? Transfer::State::kWantsWrite : Transfer::State::kFailed};
+    return {.state = would_block() ? Transfer::State::kWantsWrite : Transfer::State::kFailed};
   }
 
   bool has_buffered() const override { return false; }
   void end() override { ::shutdown(socket_, SHUT_WR); }
 
  private:
-  static bool is_patient() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+  static bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
   const int socket_;
 };

@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
+#include "core/text.h"
+
 namespace bide::server {
 
 namespace {
 
 constexpr std::size_t kMostDigits = 15;  // Still a number for everybody.
 constexpr std::size_t kMostExtension = 256;
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 }  // namespace
 
@@ -39,7 +34,7 @@ ChunkDecoder::Event ChunkDecoder::next(std::string_view& bytes, std::string_view
     bytes.remove_prefix(1);
     switch (state_) {
       case State::kSize:
-        if (const int value = hex_value(c); value >= 0) {
+        if (const int value = core::hex_value(c); value >= 0) {
           if (++digits_ > kMostDigits) return Event::kMalformed;
           size_ = (digits_ == 1 ? 0 : size_ * 16) + static_cast<std::uint64_t>(value);
         } else if (digits_ > 0 && (c == '\r' || c == ';')) {

@@ -2,8 +2,7 @@
 //
 //   chunk = 1*15HEXDIG [ ";" extension ] CRLF data CRLF      last = 1*"0" [ ";" extension ] CRLF CRLF
 //
-// Beast 1.81 has one, too, but it trips over its own assertions when a size line comes in unlucky pieces. Extensions are
-// short and ignored; fields after the last chunk (trailers) are refused.
+// Extensions are short and ignored; fields after the last chunk (trailers) are refused.
 
 #pragma once
 

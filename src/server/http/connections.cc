@@ -88,7 +88,7 @@ bool Connections::make_room(const MemoryClaim& claim, std::uint64_t missing, std
   {
     const std::lock_guard lock(mutex_);
     for (Session* session : open_) {
-      if (session->is_ending()) continue;
+      if (session->is_being_evicted()) continue;
       Session::Waiting waiting = session->waiting();
       if (waiting.bytes == 0 || waiting.share != claim.share || waiting.charge == claim.charge) continue;
       const auto rank = rank_of(waiting, claim, fair_part, now, limits);
@@ -111,22 +111,22 @@ bool Connections::make_room(const MemoryClaim& claim, std::uint64_t missing, std
   }
   if (all < missing) return false;
   std::uint64_t expected = 0;
-  for (const Found* one : chosen) expected += one->session->end_for_memory(one->waiting);
+  for (const Found* one : chosen) expected += one->session->evict_for_memory(one->waiting);
   return expected >= missing;
 }
 
-bool Connections::make_place(const HttpLimits& limits) {
+bool Connections::make_slot(const HttpLimits& limits) {
   const auto now = Clock::now();
   std::vector<Found> found;
   std::unordered_map<const MemoryCaller*, std::size_t> open_of;
   {
     const std::lock_guard lock(mutex_);
-    if (open_.size() < limits.connections + expected_places_) return true;
+    if (open_.size() < limits.connections + expected_slots_) return true;
     for (Session* session : open_) {
       Session::Waiting waiting = session->waiting();
       ++open_of[waiting.is_known ? waiting.caller.get() : nullptr];
       const bool is_slow = waiting.turn <= now - limits.stalled_after;  // The turn can be max().
-      if (session->is_ending() || !is_slow || (waiting.bytes > 0 && !waiting.is_lagging(now, limits))) continue;
+      if (session->is_being_evicted() || !is_slow || (waiting.bytes > 0 && !waiting.is_lagging(now, limits))) continue;
       if (auto alive = session->weak_from_this().lock()) found.push_back({std::move(alive), std::move(waiting)});
     }
   }
@@ -141,20 +141,20 @@ bool Connections::make_place(const HttpLimits& limits) {
   const std::size_t most = std::max<std::size_t>(1, limits.connections / 64);
   std::size_t ended = 0;
   for (const Found& one : found) {
-    if (ended < most && one.session->end_for_room(one.waiting)) ++ended;
+    if (ended < most && one.session->evict_for_slot(one.waiting)) ++ended;
   }
   return ended > 0;
 }
 
-void Connections::expect_place() {
+void Connections::expect_slot() {
   const std::lock_guard lock(mutex_);
-  ++expected_places_;
+  ++expected_slots_;
 }
 
-void Connections::expect_place_no_more() {
+void Connections::stop_expecting_slot() {
   const std::lock_guard lock(mutex_);
-  platform::require(expected_places_ > 0, "no more places are made than were expected");
-  --expected_places_;
+  platform::require(expected_slots_ > 0, "no more slots are freed than were expected");
+  --expected_slots_;
 }
 
 bool Connections::wait_for_none(std::chrono::milliseconds patience) const {

@@ -30,19 +30,19 @@ class Connections {
   // Ends connections that hold memory while they wait for their client, in the order of memory_budget.h, until `missing`
   // bytes of the share are expected back. False: none was ended, because that many cannot be had.
   bool make_room(const MemoryClaim& claim, std::uint64_t missing, std::uint64_t fair_part, const HttpLimits& limits) const;
-  // A place for one more. When as many are open as may be: ends some whose clients are slow to do their part, those of
-  // strangers first, then those of the caller that has the most. False: there is none.
-  bool make_place(const HttpLimits& limits);
-  // One that is to be closed to make a place; and then it has been, or is not any more.
-  void expect_place();
-  void expect_place_no_more();
+  // A slot for one more. When as many are open as may be: evicts some whose clients are slow to do their part, those of
+  // anonymous callers first, then those of the caller that has the most. False: there is none.
+  bool make_slot(const HttpLimits& limits);
+  // One is to be closed to free a slot; and then it has been, or stays.
+  void expect_slot();
+  void stop_expecting_slot();
   // False: some are still open.
   bool wait_for_none(std::chrono::milliseconds patience) const;
 
  private:
   mutable std::mutex mutex_;  // Guards everything below.
   mutable std::condition_variable none_;
-  std::size_t expected_places_ = 0;  // Of those in open_ that are about to be closed.
+  std::size_t expected_slots_ = 0;  // Of those in open_ that are about to be closed.
   std::unordered_set<Session*> open_;  // None of them is destroyed while it is in here.
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <new>
 
+#include "core/text.h"
 #include "server/http/request.h"
 
 namespace bide::server {
@@ -18,17 +19,11 @@ constexpr int kGzipWindow = MAX_WBITS + 16;
 // zlib never writes to what it reads, but does not say so in its types.
 Bytef* input(std::string_view bytes) { return reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data())); }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 // "q=0", "q=0.000"; whatever else it says is more than nothing.
 bool is_never(std::string_view parameters) {
   const std::size_t q = parameters.find_first_of("qQ");
   if (q == std::string_view::npos || !parameters.substr(q + 1).starts_with('=')) return false;
-  const std::string_view value = trimmed(parameters.substr(q + 2));
+  const std::string_view value = core::trimmed(parameters.substr(q + 2));
   return value.starts_with('0') && value.find_first_not_of("0.") == std::string_view::npos;
 }
 
@@ -93,7 +88,7 @@ bool accepts_gzip(std::string_view accept_encoding) {
     const std::string_view item = rest.substr(0, comma);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
     const std::size_t semicolon = std::min(item.find(';'), item.size());
-    const std::string_view name = trimmed(item.substr(0, semicolon));
+    const std::string_view name = core::trimmed(item.substr(0, semicolon));
     if (is_same_text(name, "gzip") || name == "*") return !is_never(item.substr(semicolon));
   }
   return false;

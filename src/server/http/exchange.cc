@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "server/http/problem_response.h"
 #include "wire/problem.h"
 
 namespace bide::server {

@@ -21,8 +21,7 @@
 #include <utility>
 
 #include "core/quote.h"
-#include "server/http/problem_response.h"
-#include "server/http/response_text.h"
+#include "server/http/response_writer.h"
 #include "server/http/session.h"
 #include "server/http/tls.h"
 
@@ -106,13 +105,13 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   explicit Core(HttpOptions options)
       : service_(std::move(options.service)),
         listen_(std::move(options.listen)),
-        certificate_look_(options.certificate_look),
+        certificate_check_interval_(options.certificate_check_interval),
         io_(std::max(1, options.threads)),
         work_(asio::make_work_guard(io_)),
-        house_(asio::make_strand(io_)),
-        timer_(house_) {
+        strand_(asio::make_strand(io_)),
+        timer_(strand_) {
     const HttpLimits& limits = service_.limits;
-    const milliseconds shortest = std::min({limits.idle_timeout, limits.head_timeout, limits.transfer_timeout, certificate_look_});
+    const milliseconds shortest = std::min({limits.idle_timeout, limits.head_timeout, limits.transfer_timeout, certificate_check_interval_});
     tick_ = std::clamp(shortest / 4, milliseconds(10), milliseconds(1'000));
   }
 
@@ -138,7 +137,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   // The acceptors are closed before the connections are listed, on the strand that also adds them: none is missed.
   void begin_drain() {
     service_.draining = true;
-    asio::post(house_, [this, self = shared_from_this()] {
+    asio::post(strand_, [this, self = shared_from_this()] {
       close_acceptors();
       for (const auto& session : service_.connections.all()) session->drain();
     });
@@ -147,7 +146,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   void stop() {
     if (std::exchange(stopped_, true)) return;
     service_.draining = true;
-    asio::post(house_, [this] {
+    asio::post(strand_, [this] {
       close_acceptors();
       for (const auto& session : service_.connections.all()) session->abort();
       stopping_ = true;
@@ -162,16 +161,10 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  bool responds(milliseconds patience) {
-    const auto came_round = std::make_shared<std::promise<void>>();
-    asio::post(house_, [came_round] { came_round->set_value(); });
-    return came_round->get_future().wait_for(patience) == std::future_status::ready;
-  }
-
   bool is_responsive(milliseconds patience) {
-    auto came_around = std::make_shared<std::promise<void>>();
-    asio::post(io_, [came_around] { came_around->set_value(); });
-    return came_around->get_future().wait_for(patience) == std::future_status::ready;
+    auto ran = std::make_shared<std::promise<void>>();
+    asio::post(io_, [ran] { ran->set_value(); });
+    return ran->get_future().wait_for(patience) == std::future_status::ready;
   }
 
   Service& service() { return service_; }
@@ -187,19 +180,19 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
         io_.run();
         return;
       } catch (const std::exception& thrown) {
-        complain("a connection was given up: " + core::printable(thrown.what()));
+        report_problem("a connection was given up: " + core::printable(thrown.what()));
       }
     }
   }
 
-  void complain(const std::string& text) {
+  void report_problem(const std::string& text) {
     if (service_.on_problem) service_.on_problem(text);
   }
 
   Status open_tcp(ListenAddress& address) {
     error_code error;
     const tcp::endpoint endpoint(asio::ip::make_address(address.host, error), address.port);
-    tcp::acceptor acceptor(house_);
+    tcp::acceptor acceptor(strand_);
     if (!error) acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
@@ -220,7 +213,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       ::unlink(address.path.c_str());
     }
     error_code error;
-    Local::acceptor acceptor(house_);
+    Local::acceptor acceptor(strand_);
     acceptor.open(endpoint.protocol(), error);
     // The file is made with these rights: for this user and group.
     if (!error) ::fchmod(acceptor.native_handle(), 0660);
@@ -242,28 +235,28 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       if (error == asio::error::operation_aborted || !acceptor.is_open()) return;
       if (error == asio::error::no_descriptors || error == asio::error::no_memory ||
           error == asio::error::no_buffer_space) {
-        complain("no connection can be accepted on " + local_name(acceptor) + ": " + error.message());
+        report_problem("no connection can be accepted on " + local_name(acceptor) + ": " + error.message());
         // One for each acceptor: they can be out of descriptors at the same time.
-        const auto pause = std::make_shared<asio::steady_timer>(house_, kAcceptPause);
+        const auto pause = std::make_shared<asio::steady_timer>(strand_, kAcceptPause);
         pause->async_wait([this, self, &acceptor, tls, pause](error_code) {
           if (acceptor.is_open()) accept(acceptor, tls);
         });
         return;
       }
-      if (!error) welcome(std::move(socket), tls);
+      if (!error) start_session(std::move(socket), tls);
       accept(acceptor, tls);
     });
   }
 
   template <class Accepted>
-  void welcome(Accepted socket, Tls* tls) {
+  void start_session(Accepted socket, Tls* tls) {
     error_code error;
     const std::string peer = peer_name(socket.remote_endpoint(error));
     if (error) return;  // Gone already.
     prepare(socket);
     socket.non_blocking(true, error);
     ++accepted_;
-    if (!service_.connections.make_place(service_.limits)) return turn_away(socket, tls);
+    if (!service_.connections.make_slot(service_.limits)) return reject(socket, tls);
     auto channel = tls == nullptr ? plain_channel(socket.native_handle()) : tls->channel(socket.native_handle());
     std::make_shared<Session>(Socket(std::move(socket)), std::move(channel), peer,
                               std::shared_ptr<Service>(shared_from_this(), &service_))
@@ -272,7 +265,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   }
 
   template <class Accepted>
-  void turn_away(Accepted& socket, Tls* tls) {
+  void reject(Accepted& socket, Tls* tls) {
     ++service_.refused;
     if (tls != nullptr) return;
     const Response response = to_response({.status = 503,
@@ -294,7 +287,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   // Runs while there is something to look after.
   void arm_timer() {
     if (ticking_.exchange(true)) return;
-    asio::post(house_, [this, self = shared_from_this()] { next_tick(); });
+    asio::post(strand_, [this, self = shared_from_this()] { next_tick(); });
   }
 
   void next_tick() {
@@ -304,34 +297,34 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       if (stopped) return;
       const auto now = std::chrono::steady_clock::now();
       for (const auto& session : service_.connections.overdue(now)) session->give_up_overdue();
-      look_at_certificate(now);
-      look_at_admission();
+      check_certificate(now);
+      revalidate_callers();
       ticking_ = false;
       if (tls_ || service_.connections.count() > 0) arm_timer();
     });
   }
 
-  void look_at_admission() {
-    if (!service_.stay.version) return;
-    const std::uint64_t version = service_.stay.version();
-    if (std::exchange(admission_seen_, version) == version) return;
-    for (const auto& session : service_.connections.all()) session->check_stay();
+  void revalidate_callers() {
+    if (!service_.revalidation.version) return;
+    const std::uint64_t version = service_.revalidation.version();
+    if (std::exchange(validity_version_, version) == version) return;
+    for (const auto& session : service_.connections.all()) session->revalidate_caller();
   }
 
-  void look_at_certificate(std::chrono::steady_clock::time_point now) {
-    if (!tls_ || now < certificate_seen_ + certificate_look_) return;
-    certificate_seen_ = now;
+  void check_certificate(std::chrono::steady_clock::time_point now) {
+    if (!tls_ || now < certificate_checked_ + certificate_check_interval_) return;
+    certificate_checked_ = now;
     if (!tls_->has_changed()) return;
     if (const Status loaded = tls_->reload(); !loaded) {
-      complain("the certificate has changed and cannot be used; the old one stays in use: " + loaded.error().message);
+      report_problem("the certificate has changed and cannot be used; the old one stays in use: " + loaded.error().message);
     } else {
-      complain("the certificate was read again");
+      report_problem("the certificate was read again");
     }
   }
 
   Service service_;
   std::vector<ListenAddress> listen_;
-  const milliseconds certificate_look_;
+  const milliseconds certificate_check_interval_;
   milliseconds tick_{1'000};
   std::unique_ptr<Tls> tls_;
   std::atomic<std::uint64_t> accepted_ = 0;
@@ -341,11 +334,11 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
 
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  asio::strand<asio::io_context::executor_type> house_;  // For everything below, except the threads.
+  asio::strand<asio::io_context::executor_type> strand_;  // For everything below, except the threads.
   asio::steady_timer timer_;
   bool stopping_ = false;
-  std::uint64_t admission_seen_ = 0;
-  std::chrono::steady_clock::time_point certificate_seen_ = std::chrono::steady_clock::now();
+  std::uint64_t validity_version_ = 0;
+  std::chrono::steady_clock::time_point certificate_checked_ = std::chrono::steady_clock::now();
   std::deque<tcp::acceptor> tcp_acceptors_;
   std::deque<Local::acceptor> local_acceptors_;
   std::vector<std::thread> threads_;
@@ -380,8 +373,6 @@ Status HttpServer::reload_certificate() { return core_->tls() == nullptr ? Statu
 void HttpServer::begin_drain() { core_->begin_drain(); }
 
 bool HttpServer::wait_drained(milliseconds patience) { return core_->service().connections.wait_for_none(patience); }
-
-bool HttpServer::responds(milliseconds patience) const { return core_->responds(patience); }
 
 void HttpServer::cut_off() { core_->stop(); }
 

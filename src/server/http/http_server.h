@@ -23,7 +23,7 @@ struct HttpOptions {
   std::vector<ListenAddress> listen = {};
   std::string certificate_file = {};  // PEM, the whole chain. Empty: no TLS. Not for Unix sockets.
   std::string key_file = {};
-  std::chrono::milliseconds certificate_look{5'000};  // How often it is looked whether the two have changed.
+  std::chrono::milliseconds certificate_check_interval{5'000};  // How often the files are looked at.
   int threads = 2;
   ServiceOptions service = {};
 };
@@ -61,13 +61,10 @@ class HttpServer {
   // Closes whatever is still open. Nothing is served afterwards; replies that are still out go nowhere.
   void cut_off();
 
-  // False: no thread came around in that time.
+  // For a watchdog. False: no thread of the event loop ran a task within that time.
   bool is_responsive(std::chrono::milliseconds patience) const;
 
   HttpCounts counts() const;
-
-  // The event loop comes round within that time: for a watchdog.
-  bool responds(std::chrono::milliseconds patience) const;
 
  private:
   class Core;

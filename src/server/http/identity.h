@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "bide/lease.h"
+#include "wire/problem.h"
 
 namespace bide::server {
 
@@ -38,5 +40,8 @@ struct Identity {
     return (scopes & wanted) == wanted;
   }
 };
+
+// Who it is, or what to answer: 401 unauthorized, 403 forbidden, 429 rate_limited.
+using AuthResult = std::variant<Identity, wire::Problem>;
 
 }  // namespace bide::server

@@ -78,7 +78,7 @@ void MemoryBudget::give_back(Share share, std::uint64_t bytes, MemoryCaller* cal
 
 void MemoryBudget::expect_back(Share share, std::uint64_t bytes) { expected_[static_cast<std::size_t>(share)] += bytes; }
 
-void MemoryBudget::expect_no_more(Share share, std::uint64_t bytes) {
+void MemoryBudget::stop_expecting(Share share, std::uint64_t bytes) {
   const std::uint64_t before = expected_[static_cast<std::size_t>(share)].fetch_sub(bytes);
   platform::require(before >= bytes, "no more memory has come back than was expected");
 }

@@ -1,6 +1,6 @@
 // MemoryBudget: how many bytes of bodies and answers the server holds at a time, in shares that cannot use up each other:
 //
-//   kStrangers   bodies of and answers to callers without an identity
+//   kAnonymous   bodies of and answers to callers without an identity
 //   kRequests    bodies of those who are known, until they are answered
 //   kAnswers     answers to them that are being made or wait to be read
 //
@@ -32,9 +32,9 @@
 
 namespace bide::server {
 
-enum class Share : std::uint8_t { kStrangers, kRequests, kAnswers };
+enum class Share : std::uint8_t { kAnonymous, kRequests, kAnswers };
 
-// What one caller holds: somebody who is known by a name, or a stranger by the address. A caller can have many connections.
+// What one caller holds: somebody who is known by a name, or an anonymous one by its address. A caller can have many connections.
 struct MemoryCaller {
   explicit MemoryCaller(std::string key) : name(std::move(key)) {}
 
@@ -50,7 +50,7 @@ struct MemoryClaim {
   // Up to here a claim is small: as much as most requests and answers take.
   static constexpr std::uint64_t kSmall = 256 * 1024;
 
-  Share share = Share::kStrangers;
+  Share share = Share::kAnonymous;
   std::uint64_t bytes = 0;                   // More than before.
   std::uint64_t after = 0;                   // All that the charge has then.
   MemoryCaller* caller = nullptr;            // Null: nobody in particular.
@@ -71,9 +71,9 @@ class MemoryBudget {
   bool take(const MemoryClaim& claim);
   void give_back(Share share, std::uint64_t bytes, MemoryCaller* caller = nullptr);
 
-  // These bytes are about to be given back, by a connection that was given up: until expect_no_more() they count as free.
+  // These bytes are about to be given back, by a connection that was given up: until stop_expecting() they count as free.
   void expect_back(Share share, std::uint64_t bytes);
-  void expect_no_more(Share share, std::uint64_t bytes);
+  void stop_expecting(Share share, std::uint64_t bytes);
 
   // Asked when a claim does not fit, with the bytes that are missing and the fair part of a caller. True: so many are
   // expected back.
@@ -127,7 +127,7 @@ class MemoryCharge {
  private:
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<MemoryCaller> caller_;
-  Share share_ = Share::kStrangers;
+  Share share_ = Share::kAnonymous;
   std::uint64_t bytes_ = 0;
 };
 

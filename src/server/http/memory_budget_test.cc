@@ -8,15 +8,15 @@
 namespace bide::server {
 namespace {
 
-constexpr std::uint64_t kMost = 16'000'000;  // Strangers have 1, requests 7, answers 8.
+constexpr std::uint64_t kMost = 16'000'000;  // Anonymous callers have 1, requests 7, answers 8.
 
 TEST(MemoryBudget, HasSharesThatDoNotUseUpEachOther) {
   const auto budget = std::make_shared<MemoryBudget>(kMost);
-  EXPECT_EQ(budget->limit(Share::kStrangers) + budget->limit(Share::kRequests) + budget->limit(Share::kAnswers), kMost);
-  MemoryCharge strangers(budget, Share::kStrangers);
+  EXPECT_EQ(budget->limit(Share::kAnonymous) + budget->limit(Share::kRequests) + budget->limit(Share::kAnswers), kMost);
+  MemoryCharge anonymous(budget, Share::kAnonymous);
   MemoryCharge answers(budget, Share::kAnswers);
-  EXPECT_TRUE(strangers.set(875'000));
-  EXPECT_FALSE(strangers.set(875'001));
+  EXPECT_TRUE(anonymous.set(875'000));
+  EXPECT_FALSE(anonymous.set(875'001));
   EXPECT_TRUE(answers.set(7'000'000));
   EXPECT_FALSE(MemoryCharge(budget, Share::kAnswers).set(300'000));
   EXPECT_TRUE(MemoryCharge(budget, Share::kRequests).set(6'125'000));
@@ -125,7 +125,7 @@ TEST(MemoryBudget, CountsAsFreeWhatIsExpectedBack) {
   MemoryCharge next(budget, Share::kAnswers);
   EXPECT_TRUE(next.set(6'000'000));
   slow.set(0);
-  budget->expect_no_more(Share::kAnswers, 7'000'000);
+  budget->stop_expecting(Share::kAnswers, 7'000'000);
   EXPECT_FALSE(MemoryCharge(budget, Share::kAnswers).set(2'000'000));
   EXPECT_TRUE(MemoryCharge(budget, Share::kAnswers).set(1'000'000));
 }

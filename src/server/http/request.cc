@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "core/text.h"
 
 namespace bide::server {
 
@@ -14,10 +15,14 @@ constexpr std::array<std::string_view, 8> kNames = {"GET", "HEAD", "POST", "PUT"
 
 std::string_view to_string(Method method) { return kNames[static_cast<std::size_t>(method)]; }
 
+Method parse_method(std::string_view text) {
+  const auto* const found = std::find(kNames.begin(), kNames.end() - 1, text);
+  return static_cast<Method>(found - kNames.begin());
+}
+
 bool is_same_text(std::string_view one, std::string_view other) {
-  return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  });
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](char a, char b) { return core::lower_case(a) == core::lower_case(b); });
 }
 
 std::string_view Request::media_type() const {

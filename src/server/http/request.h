@@ -1,4 +1,4 @@
-// Request: one HTTP request, whole, checked and decoded, as a route sees it. No type of the HTTP library gets this far.
+// Request: one HTTP request, whole, checked and decoded, as a route sees it.
 
 #pragma once
 
@@ -14,6 +14,7 @@ namespace bide::server {
 enum class Method : std::uint8_t { kGet, kHead, kPost, kPut, kPatch, kDelete, kOptions, kOther };
 
 std::string_view to_string(Method method);
+Method parse_method(std::string_view text);  // kOther when it is none of them; case counts.
 
 // Without regard to case, as most of what fields hold is to be compared.
 bool is_same_text(std::string_view one, std::string_view other);

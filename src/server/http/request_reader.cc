@@ -1,27 +1,19 @@
 #include "server/http/request_reader.h"
 
 #include <algorithm>
-#include <boost/beast/http/basic_parser.hpp>
-#include <cctype>
 #include <chrono>
-#include <exception>
+#include <new>
 #include <utility>
 #include <variant>
 
-#include "core/quote.h"
 #include "platform/fatal.h"
 #include "server/http/chunk_decoder.h"
 #include "server/http/content_coding.h"
-#include "server/http/head_guard.h"
-#include "server/http/target.h"
 
 namespace bide::server {
 
 namespace {
 
-namespace http = boost::beast::http;
-using boost::beast::error_code;
-using boost::beast::string_view;
 using wire::Problem;
 
 // Some clients end a body with a line end that belongs to nothing.
@@ -30,28 +22,9 @@ constexpr std::size_t kEmptyLines = 2;
 // A body that is compressed is inflated in pieces, since a byte can stand for a thousand: so many of it at once, and after
 // so many that came of it others have their turn.
 constexpr std::size_t kInflatedAtOnce = 128;
-constexpr std::size_t kInflatedATurn = 64 * 1024;
+constexpr std::size_t kInflatedBeforeYield = 64 * 1024;
 
-Method method_of(http::verb verb) {
-  switch (verb) {
-    case http::verb::get:
-      return Method::kGet;
-    case http::verb::head:
-      return Method::kHead;
-    case http::verb::post:
-      return Method::kPost;
-    case http::verb::put:
-      return Method::kPut;
-    case http::verb::patch:
-      return Method::kPatch;
-    case http::verb::delete_:
-      return Method::kDelete;
-    case http::verb::options:
-      return Method::kOptions;
-    default:
-      return Method::kOther;
-  }
-}
+constexpr std::size_t kLargestCopy = 1024 * 1024;
 
 Problem no_memory() {
   return {.status = 503,
@@ -66,51 +39,14 @@ Problem too_large(std::uint64_t most) {
 
 }  // namespace
 
-// Beast's parser with places of ours for what it finds. It sees heads only, and only those that the guard let through.
-class RequestReader::HeadParser : public http::basic_parser<true> {
- public:
-  HeadParser(Request& request, const HttpLimits& limits) : request_(request) {
-    header_limit(static_cast<std::uint32_t>(limits.head_bytes));
-    body_limit(boost::none);  // Ours counts what was inflated.
-  }
-
-  const std::string& target() const { return target_; }
-  int version() const { return version_; }
-
- private:
-  void on_request_impl(http::verb verb, string_view, string_view target, int version, error_code&) override {
-    request_.method = method_of(verb);
-    target_.assign(target.data(), target.size());
-    version_ = version;
-  }
-  void on_field_impl(http::field, string_view name, string_view value, error_code&) override {
-    std::string lower(name.data(), name.size());
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    const auto [at, is_new] = request_.fields.try_emplace(std::move(lower), value.data(), value.size());
-    if (is_new) return;
-    at->second += at->first == "cookie" ? "; " : ", ";
-    at->second.append(value.data(), value.size());
-  }
-  void on_response_impl(int, string_view, int, error_code&) override {}
-  void on_header_impl(error_code&) override {}
-  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
-  std::size_t on_body_impl(string_view body, error_code&) override { return body.size(); }
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, error_code&) override { return body.size(); }
-  void on_finish_impl(error_code&) override {}
-
-  Request& request_;
-  std::string target_;
-  int version_ = 11;
-};
-
 // What comes after the head.
 class RequestReader::Body {
  public:
-  Body(bool chunked, std::uint64_t length) : chunked_(chunked), left_(length) {}
+  Body(bool chunked, std::uint64_t length) : chunked_(chunked), length_(length), left_(length) {}
 
   void accept(std::uint64_t most, bool gzip, MemoryCharge charge) {
     most_ = most;
+    longest_ = gzip || chunked_ ? most : std::min(most, length_);
     charge_ = std::move(charge);
     if (gzip) gunzip_ = std::make_unique<Gunzip>();
   }
@@ -130,7 +66,7 @@ class RequestReader::Body {
       bytes.remove_prefix(given - part.size());
       if (step == Step::kWhole && gunzip_ && received_ > 0 && !gunzip_->is_complete()) return refuse(broken_gzip());
       if (step != Step::kMore || bytes.empty()) return step;
-      if (out.size() - begun >= kInflatedATurn) return Step::kTurn;
+      if (out.size() - begun >= kInflatedBeforeYield) return Step::kYield;
     }
   }
   Problem& problem() { return problem_; }
@@ -193,22 +129,37 @@ class RequestReader::Body {
       refuse(too_large(most_));
       return false;
     }
-    if (size > out.capacity()) {
-      const std::size_t capacity = std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(most_, 2 * out.capacity())));
-      if (!charge_.set(capacity)) {
+    if (size > granted_) {
+      const std::size_t granted = std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(most_, 2 * granted_)));
+      if (!charge_.set(granted)) {
         refuse(no_memory());
         return false;
       }
-      out.reserve(capacity);
+      granted_ = granted;
+      if (granted_ > out.capacity()) grow(out);
     }
     out.append(part);
     return true;
   }
 
+  // A small buffer doubles. To copy one of tens of MB takes as many ms, in which no other connection of the thread goes on: so
+  // beyond kLargestCopy all that the body can come to is reserved at once. Pages that were never written take no memory, and
+  // what is written was charged.
+  void grow(std::string& out) const {
+    try {
+      out.reserve(granted_ <= kLargestCopy ? granted_ : longest_);
+    } catch (const std::bad_alloc&) {
+      out.reserve(granted_);  // The system counts what is reserved, too.
+    }
+  }
+
   const bool chunked_;
+  const std::uint64_t length_;  // Without chunks.
   bool drops_ = false;
-  std::uint64_t left_;  // Without chunks.
+  std::uint64_t left_;          // Likewise.
   std::uint64_t most_ = 0;
+  std::uint64_t longest_ = 0;   // That it can come to.
+  std::size_t granted_ = 0;     // Bytes that were charged.
   std::uint64_t received_ = 0;
   ChunkDecoder chunks_;
   std::unique_ptr<Gunzip> gunzip_;
@@ -236,15 +187,7 @@ RequestReader::Step RequestReader::advance(std::string_view bytes) {
   const bool is_ours = !rest_.empty();
   if (is_ours && !bytes.empty()) keep(bytes);
   if (is_ours) bytes = std::string_view(rest_).substr(used_);
-  Step step = Step::kRefused;
-  // Beast is known to throw where it should say no.
-  try {
-    step = body_ ? read_body(bytes) : begin(bytes);
-  } catch (const std::exception& thrown) {
-    refuse({.status = 400,
-            .code = "malformed_request",
-            .detail = "the request cannot be read: " + core::printable(thrown.what())});
-  }
+  const Step step = body_ ? read_body(bytes) : begin(bytes);
   platform::require(step != Step::kMore || !body_ || bytes.empty(), "a body that waits for more has used all that came");
   if (refused_ || bytes.empty()) {
     // An assignment would keep the memory.
@@ -263,47 +206,30 @@ RequestReader::Step RequestReader::begin(std::string_view& bytes) {
   for (std::size_t lines = 0; lines < kEmptyLines && bytes.starts_with("\r\n"); ++lines) bytes.remove_prefix(2);
   // A line end that is half there is still none.
   if (bytes == "\r") return Step::kMore;
-  const std::size_t end = bytes.find(kHeadEnd, seen_ < 3 ? 0 : seen_ - 3);
+  const std::size_t end = bytes.find(kHeadEnd, checked_ < 3 ? 0 : checked_ - 3);
   if (end == std::string_view::npos) {
-    if (auto problem = check_head_so_far(bytes, seen_, limits_)) return refuse(std::move(*problem));
-    seen_ = bytes.size();
+    if (auto problem = check_partial_head(bytes, checked_, limits_)) return refuse(std::move(*problem));
+    checked_ = bytes.size();
     return Step::kMore;
   }
-  seen_ = 0;
+  checked_ = 0;
   const std::string_view head = bytes.substr(0, end + kHeadEnd.size());
   bytes.remove_prefix(head.size());
-  if (auto problem = check_head(head, limits_)) return refuse(std::move(*problem));
-
-  request_ = {};
-  HeadParser parser(request_, limits_);
-  error_code ec;
-  parser.put(boost::asio::buffer(head.data(), head.size()), ec);
-  if (ec || !parser.is_header_done()) {
-    return refuse({.status = 400, .code = "malformed_request", .detail = "the request cannot be read: " + ec.message()});
-  }
-  std::variant<Target, Problem> target = parse_target(parser.target());
-  if (auto* problem = std::get_if<Problem>(&target)) return refuse(std::move(*problem));
-  request_.path = std::move(std::get<Target>(target).path);
-  request_.query = std::move(std::get<Target>(target).query);
-  if (std::string& authority = std::get<Target>(target).authority; !authority.empty()) {
-    request_.fields["host"] = std::move(authority);
-  }
-  is_http_1_0_ = parser.version() == 10;
-  keep_alive_ = parser.keep_alive();
-  content_length_.reset();
-  if (const auto length = parser.content_length()) content_length_ = *length;
-  has_body_ = parser.chunked() || content_length_.value_or(0) > 0;
-  body_ = std::make_unique<Body>(parser.chunked(), content_length_.value_or(0));
+  std::variant<RequestHead, Problem> parsed = parse_head(head, limits_);
+  if (auto* problem = std::get_if<Problem>(&parsed)) return refuse(std::move(*problem));
+  head_ = std::move(std::get<RequestHead>(parsed));
+  body_ = std::make_unique<Body>(head_.is_chunked, head_.content_length.value_or(0));
   return Step::kHead;
 }
 
 RequestReader::Step RequestReader::read_body(std::string_view& bytes) {
-  const Step step = body_->read(bytes, request_.body);
+  const Step step = body_->read(bytes, head_.request.body);
   return step == Step::kRefused ? refuse(std::move(body_->problem())) : step;
 }
 
 bool RequestReader::wants_continue() const {
-  return !is_http_1_0_ && has_body_ && rest_.empty() && is_same_text(request_.field("expect"), "100-continue");
+  return !head_.is_http_1_0 && head_.has_body() && rest_.empty() &&
+         is_same_text(head_.request.field("expect"), "100-continue");
 }
 
 void RequestReader::accept_body(std::uint64_t most, bool gzip, MemoryCharge charge) {
@@ -317,7 +243,7 @@ MemoryCharge& RequestReader::charge() { return body_->charge(); }
 
 Request RequestReader::take() {
   body_.reset();
-  return std::exchange(request_, {});
+  return std::exchange(head_.request, {});
 }
 
 }  // namespace bide::server

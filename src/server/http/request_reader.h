@@ -4,7 +4,7 @@
 //
 //   for (step = reader.advance(bytes);; step = reader.advance()) {
 //     case kMore:     give it more bytes
-//     case kTurn:     let others have their turn, and go on: a little that came stands for much
+//     case kYield:     let others have their turn, and go on: a little that came stands for much
 //     case kHead:     everything but the body; accept_body() or drop_body(), and go on
 //     case kWhole:    take()
 //     case kRefused:  problem(); the bytes after it mean nothing any more: answer and close
@@ -15,20 +15,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "server/http/limits.h"
 #include "server/http/memory_budget.h"
-#include "server/http/request.h"
+#include "server/http/request_head.h"
 #include "wire/problem.h"
 
 namespace bide::server {
 
 class RequestReader {
  public:
-  enum class Step : std::uint8_t { kMore, kTurn, kHead, kWhole, kRefused };
+  enum class Step : std::uint8_t { kMore, kYield, kHead, kWhole, kRefused };
 
   explicit RequestReader(const HttpLimits& limits);
   ~RequestReader();
@@ -41,11 +40,8 @@ class RequestReader {
   void keep(std::string_view bytes);
 
   // After kHead, until take().
-  Request& request() { return request_; }
-  bool is_http_1_0() const { return is_http_1_0_; }
-  bool keep_alive() const { return keep_alive_; }
-  bool has_body() const { return has_body_; }
-  std::optional<std::uint64_t> content_length() const { return content_length_; }
+  Request& request() { return head_.request; }
+  const RequestHead& head() const { return head_; }
   // "Expect: 100-continue", and nothing of the body is here yet.
   bool wants_continue() const;
 
@@ -64,7 +60,6 @@ class RequestReader {
   std::size_t waiting_bytes() const { return rest_.size() - used_; }
 
  private:
-  class HeadParser;
   class Body;
 
   // Both consume from the front of `bytes` what they use.
@@ -75,14 +70,10 @@ class RequestReader {
   const HttpLimits& limits_;
   std::string rest_;       // Of earlier calls, from `used_` on.
   std::size_t used_ = 0;
-  std::size_t seen_ = 0;   // Of a head whose end has not come.
+  std::size_t checked_ = 0;  // Bytes of a head whose end has not come.
   std::unique_ptr<Body> body_;  // From the head of a request until take().
-  Request request_;
+  RequestHead head_;
   wire::Problem problem_;
-  std::optional<std::uint64_t> content_length_;
-  bool is_http_1_0_ = false;
-  bool keep_alive_ = false;
-  bool has_body_ = false;
   bool refused_ = false;
 };
 

@@ -71,7 +71,7 @@ TEST(RequestReader, KnowsWhetherTheConnectionStaysOpen) {
   const auto keeps = [&](std::string_view head) {
     RequestReader reader(limits);
     EXPECT_EQ(reader.advance(head), Step::kHead);
-    return reader.keep_alive();
+    return reader.head().keep_alive;
   };
   EXPECT_TRUE(keeps("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
   EXPECT_FALSE(keeps("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
@@ -130,15 +130,37 @@ TEST(RequestReader, CountsABodyAsItIsWithoutItsCoding) {
 
 TEST(RequestReader, ChargesABodyBeforeItGrows) {
   const HttpLimits limits;
-  const auto budget = std::make_shared<MemoryBudget>(1'600'000);  // Strangers have 100 000 of it.
+  const auto budget = std::make_shared<MemoryBudget>(1'600'000);  // Anonymous callers have 100 000 of it.
   const std::string zipped = gzip(std::string(1'000'000, 'a'));
   RequestReader reader(limits);
   ASSERT_EQ(reader.advance("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(zipped.size()) + "\r\n\r\n"),
             Step::kHead);
-  reader.accept_body(10'000'000, true, MemoryCharge(budget, Share::kStrangers));
+  reader.accept_body(10'000'000, true, MemoryCharge(budget, Share::kAnonymous));
   ASSERT_EQ(reader.advance(zipped), Step::kRefused);
   EXPECT_EQ(reader.problem().status, 503);
   EXPECT_LE(reader.request().body.capacity(), 100'000u);
+}
+
+TEST(RequestReader, ALargeBodyIsNotCopiedAsItGrows) {
+  const HttpLimits limits;
+  const auto budget = std::make_shared<MemoryBudget>(1'000'000'000);
+  const std::string zipped = gzip(std::string(40'000'000, 'a'));
+  RequestReader reader(limits);
+  ASSERT_EQ(reader.advance("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(zipped.size()) + "\r\n\r\n"),
+            Step::kHead);
+  reader.accept_body(64'000'000, true, MemoryCharge(budget, Share::kRequests));
+  const char* place = nullptr;
+  Step step = Step::kYield;
+  for (step = reader.advance(zipped); step == Step::kYield; step = reader.advance()) {
+    const std::string& body = reader.request().body;
+    if (body.size() < 4'000'000) continue;
+    if (place == nullptr) place = body.data();
+    ASSERT_EQ(body.data(), place) << body.size();
+    ASSERT_GE(budget->held(), body.size());
+    ASSERT_LE(budget->held(), 2 * body.size() + 100'000);
+  }
+  EXPECT_EQ(step, Step::kWhole);
+  EXPECT_EQ(reader.request().body.size(), 40'000'000u);
 }
 
 TEST(RequestReader, GivesTheChargeAwayWithTheBody) {
@@ -217,7 +239,7 @@ TEST(RequestReader, ACompressedBodyIsInflatedALittleAtATimeSoThatOthersHaveTheir
     std::size_t before = 0;
     int turns = 0;
     Step step = reader.advance();
-    for (; step == Step::kTurn; step = reader.advance()) {
+    for (; step == Step::kYield; step = reader.advance()) {
       const std::size_t size = reader.request().body.size();
       EXPECT_LE(size - before, 256u << 10);
       before = size;

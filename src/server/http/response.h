@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "wire/problem.h"
+
 namespace bide::server {
 
 // Never on the wire: the client went away before it had its answer. Counted and logged under this status, as by other
@@ -44,6 +46,9 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> fields = {};
   std::shared_ptr<Receipt> receipt = {};  // Null: nobody asks.
 };
+
+// With Retry-After where the problem says when; 401 with WWW-Authenticate.
+Response to_response(const wire::Problem& problem);
 
 // An answer without an end: server-sent events.
 class Stream {

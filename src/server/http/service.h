@@ -25,7 +25,7 @@
 namespace bide::server {
 
 // Who asks, or why they may not do what the scope stands for. Called on a thread of the server; must not block.
-using Admit = std::function<std::variant<Identity, wire::Problem>(const Request&, Scope)>;
+using Admit = std::function<AuthResult(const Request&, Scope)>;
 
 // One request, when its answer is out.
 struct Served {
@@ -36,16 +36,16 @@ struct Served {
   std::string_view peer = {};
 };
 
-// Whether those who were admitted and wait may stay. Both as Admit.
-struct Stay {
-  std::function<std::uint64_t()> version = {};         // When it changes, the others are asked about. Null: never.
-  std::function<bool(const Identity&)> may_stay = {};
+// Whether callers that were admitted before and have a long request open are still valid. Both as Admit.
+struct Revalidation {
+  std::function<std::uint64_t()> version = {};  // Callers are checked again when it changes. Null: never.
+  std::function<bool(const Identity&)> is_still_valid = {};
 };
 
 struct ServiceOptions {
   Routes routes = {};
   Admit admit = {};                      // Null: everybody may do everything.
-  Stay stay = {};
+  Revalidation revalidation = {};
   std::vector<std::string> hosts = {};   // See BrowserGuard.
   bool asks_for_user = false;            // Request::peer_is_our_user is looked up.
   HttpLimits limits = {};
@@ -58,7 +58,7 @@ class Service {
   explicit Service(ServiceOptions options)
       : router(std::move(options.routes)),
         admit(std::move(options.admit)),
-        stay(std::move(options.stay)),
+        revalidation(std::move(options.revalidation)),
         browsers(std::move(options.hosts)),
         asks_for_user(options.asks_for_user),
         limits(options.limits),
@@ -76,7 +76,7 @@ class Service {
 
   const Router router;
   const Admit admit;
-  const Stay stay;
+  const Revalidation revalidation;
   const BrowserGuard browsers;
   const bool asks_for_user;
   const HttpLimits limits;

@@ -13,8 +13,6 @@
 #include "platform/peer_user.h"
 #include "server/http/admission.h"
 #include "server/http/content_coding.h"
-#include "server/http/problem_response.h"
-#include "server/http/session_current.h"
 
 namespace bide::server {
 
@@ -26,14 +24,14 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kScratchBytes = 64 * 1024;
 // Bytes of later requests that are taken in while one is answered, besides those that came with it.
-constexpr std::size_t kMostAhead = 32 * 1024;
+constexpr std::size_t kMaxPipelined = 32 * 1024;
 // A body that nobody wants is read up to here, so that the connection can go on.
 constexpr std::uint64_t kMostDropped = 64 * 1024;
 // And so much after the last answer.
 constexpr std::uint64_t kMostLingered = 16 * 1024 * 1024;
-// In a row, before others have their turn; so many bytes as well.
+// In a row, before other connections of this thread have their turn; so many bytes as well.
 constexpr int kMostSteps = 256;
-constexpr std::size_t kMostReadInTurn = 512 * 1024;
+constexpr std::size_t kMostReadBeforeYield = 512 * 1024;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 // Read into before anybody knows for whom; one for each thread, not for each connection. Nothing of it is looked at after
@@ -81,9 +79,9 @@ void Session::give_up_overdue() {
   boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->on_deadline(); });
 }
 
-void Session::check_stay() {
+void Session::revalidate_caller() {
   boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
-    if (!self->current_ || !self->current_->caller.has_token || self->service_->stay.may_stay(self->current_->caller)) return;
+    if (!self->current_ || !self->current_->caller.has_token || self->service_->revalidation.is_still_valid(self->current_->caller)) return;
     if (self->state_ == State::kStreaming || self->state_ == State::kContinuing) return self->close();
     const auto revoked = [] { return wire::make_problem("unauthorized", "the token was revoked, changed or has expired"); };
     if (self->state_ == State::kReading) {  // A body that is not here yet: nothing was done with it.
@@ -102,13 +100,13 @@ void Session::check_stay() {
 void Session::on_deadline() {
   if (state_ == State::kClosed || !is_overdue(Clock::now())) return;
   const bool in_request = state_ == State::kReading && (reader_ || current_);
-  if (!in_request) return drop_stuck();
+  if (!in_request) return reset_connection();
   refuse({.status = 408, .code = "request_timeout", .detail = "the request did not arrive in time"});
   pump();
 }
 
-void Session::drop_stuck() {
-  // What the kernel still holds for somebody who does not read is dropped, too.
+void Session::reset_connection() {
+  // A zero linger time: what the kernel still holds for a client that does not read is dropped, too.
   error_code ignored;
   const bool is_stuck = state_ == State::kContinuing || state_ == State::kWriting || state_ == State::kStreaming;
   if (is_stuck) socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
@@ -150,40 +148,40 @@ Session::Waiting Session::waiting() const {
 void Session::begin_turn() { turn_ = Clock::now().time_since_epoch().count(); }
 void Session::end_turn() { turn_ = kNever; }
 
-void Session::refuse_for_others(std::string_view detail) {
-  if (state_ != State::kReading) return drop_stuck();
+void Session::evict(std::string_view detail) {
+  if (state_ != State::kReading) return reset_connection();
   refuse({.status = 503, .code = "unavailable", .detail = std::string(detail), .retry_after = milliseconds(1'000)});
   pump();
 }
 
-std::uint64_t Session::end_for_memory(const Waiting& seen) {
-  if (ending_.exchange(true)) return 0;
+std::uint64_t Session::evict_for_memory(const Waiting& seen) {
+  if (being_evicted_.exchange(true)) return 0;
   service_->memory->expect_back(seen.share, seen.bytes);
   boost::asio::post(socket_.get_executor(), [self = shared_from_this(), seen] {
     // Another transfer than the one that was seen: what it held is free, or will be soon.
     const bool is_same = self->waiting_.charge == seen.charge && self->waiting_.began == seen.began;
-    self->ending_ = false;
+    self->being_evicted_ = false;
     if (is_same && self->state_ != State::kClosed) {
-      self->refuse_for_others("the request was too slow or too large, and its memory was needed for others");
+      self->evict("the request was too slow or too large, and its memory was needed for others");
     }
-    self->service_->memory->expect_no_more(seen.share, seen.bytes);
+    self->service_->memory->stop_expecting(seen.share, seen.bytes);
   });
   return seen.bytes;
 }
 
-bool Session::end_for_room(const Waiting& seen) {
-  if (ending_.exchange(true)) return false;
-  service_->connections.expect_place();
+bool Session::evict_for_slot(const Waiting& seen) {
+  if (being_evicted_.exchange(true)) return false;
+  service_->connections.expect_slot();
   boost::asio::post(socket_.get_executor(), [self = shared_from_this(), seen] {
-    self->ending_ = false;
+    self->being_evicted_ = false;
     const bool is_same = self->turn_ == seen.turn.time_since_epoch().count();
     if (is_same && self->state_ != State::kClosed) {
       if (self->reader_ || self->current_) {
-        self->refuse_for_others("the request was slow, and the connection was needed for others");
+        self->evict("the request was slow, and the connection was needed for others");
       }
-      self->close();  // Whether or not that was read: its place is taken.
+      self->close();  // Whether or not that was read: its slot is taken.
     }
-    self->service_->connections.expect_place_no_more();
+    self->service_->connections.stop_expecting_slot();
   });
   return true;
 }
@@ -200,9 +198,9 @@ void Session::no_deadline() { deadline_ = kNever; }
 
 void Session::pump() {
   try {
-    read_in_turn_ = 0;
-    turn_is_over_ = false;
-    for (int steps = 0; steps < kMostSteps && !turn_is_over_; ++steps) {
+    read_since_yield_ = 0;
+    must_yield_ = false;
+    for (int steps = 0; steps < kMostSteps && !must_yield_; ++steps) {
       if (!step()) return;
     }
   } catch (const std::exception& thrown) {
@@ -216,7 +214,7 @@ void Session::pump() {
 bool Session::step() {
   switch (state_) {
     case State::kHandshake:
-      return shake_hands();
+      return handshake();
     case State::kReading:
       return read();
     case State::kAnswering:
@@ -234,23 +232,18 @@ bool Session::step() {
   return false;
 }
 
-bool Session::shake_hands() {
-  switch (channel_->handshake().state) {
-    case Transfer::State::kDone:
-      state_ = State::kReading;
-      set_deadline(service_->limits.idle_timeout);
-      return true;
-    case Transfer::State::kWantsRead:
-      watch_read();
-      return false;
-    case Transfer::State::kWantsWrite:
-      watch_write();
-      return false;
-    default:
-      ++service_->refused;
-      close();
-      return false;
+bool Session::handshake() {
+  const Transfer::State done = channel_->handshake().state;
+  if (done == Transfer::State::kDone) {
+    state_ = State::kReading;
+    set_deadline(service_->limits.idle_timeout);
+    return true;
   }
+  if (!wait_for(done)) {
+    ++service_->refused;
+    close();
+  }
+  return false;
 }
 
 bool Session::read() {
@@ -270,9 +263,9 @@ bool Session::advance(std::string_view bytes) {
     case RequestReader::Step::kRefused:
       refuse(reader_->problem());
       return true;
-    case RequestReader::Step::kTurn:
+    case RequestReader::Step::kYield:
       note_progress(reader_->charge(), current_->body_since, reader_->body_received());
-      turn_is_over_ = true;
+      must_yield_ = true;
       return true;
     case RequestReader::Step::kMore:
       break;
@@ -300,28 +293,20 @@ bool Session::receive() {
   }
   const Transfer got = channel_->read(scratch(), kScratchBytes);
   readable_ = got.may_be_more;
-  read_in_turn_ += got.bytes;
-  if (read_in_turn_ >= kMostReadInTurn) turn_is_over_ = true;
-  switch (got.state) {
-    case Transfer::State::kDone:
-      if (!reader_) {
-        reader_ = std::make_unique<RequestReader>(service_->limits);
-        set_deadline(service_->limits.head_timeout);
-        begin_turn();
-      }
-      advance({scratch(), got.bytes});
-      return true;
-    case Transfer::State::kWantsRead:
-      watch_read();
-      return false;
-    case Transfer::State::kWantsWrite:
-      watch_write();
-      return false;
-    default:
-      // In the middle of a request: nobody is there to be told.
-      close();
-      return false;
+  read_since_yield_ += got.bytes;
+  if (read_since_yield_ >= kMostReadBeforeYield) must_yield_ = true;
+  if (got.state == Transfer::State::kDone) {
+    if (!reader_) {
+      reader_ = std::make_unique<RequestReader>(service_->limits);
+      set_deadline(service_->limits.head_timeout);
+      begin_turn();
+    }
+    advance({scratch(), got.bytes});
+    return true;
   }
+  // In the middle of a request nobody is there to be told.
+  if (!wait_for(got.state)) close();
+  return false;
 }
 
 void Session::on_head() {
@@ -333,17 +318,17 @@ void Session::on_head() {
   }
   current_ = std::make_unique<Current>();
   current_->method = request.method;
-  current_->is_http_1_0 = reader_->is_http_1_0();
-  current_->keep_alive = reader_->keep_alive();
+  current_->is_http_1_0 = reader_->head().is_http_1_0;
+  current_->keep_alive = reader_->head().keep_alive;
   current_->takes_gzip = accepts_gzip(request.field("accept-encoding"));
 
-  const std::uint64_t announced = reader_->content_length().value_or(0);
-  Admission admission = admit_request(*service_, request);
+  const std::uint64_t announced = reader_->head().content_length.value_or(0);
+  Admission admission = admit_request(*service_, request, reader_->head().has_body());
   current_->route = admission.route;
   current_->early = std::move(admission.refusal);
   if (current_->early) {
-    const bool is_short = reader_->content_length() && announced <= kMostDropped && !reader_->wants_continue();
-    if (!reader_->has_body() || is_short) return reader_->drop_body(kMostDropped);
+    const bool is_short = reader_->head().content_length && announced <= kMostDropped && !reader_->wants_continue();
+    if (!reader_->head().has_body() || is_short) return reader_->drop_body(kMostDropped);
     current_->keep_alive = false;
     reader_.reset();
     return answer(std::move(*current_->early));
@@ -356,9 +341,9 @@ void Session::on_head() {
                              " are allowed"});
   }
   request.caller.connection = number_;
-  know_caller(request.caller);
+  set_caller(request.caller);
   if (request.caller.has_token) current_->caller = request.caller;
-  const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kRequests;
+  const Share share = request.caller.name.empty() ? Share::kAnonymous : Share::kRequests;
   reader_->accept_body(most, !request.field("content-encoding").empty(), MemoryCharge(service_->memory, share, account_));
   set_transfer_deadline(current_->body_since, 0);
   if (reader_->wants_continue()) {
@@ -368,8 +353,8 @@ void Session::on_head() {
   }
 }
 
-// Strangers are told apart by their address.
-void Session::know_caller(const Identity& caller) {
+// Anonymous callers are told apart by their address.
+void Session::set_caller(const Identity& caller) {
   const bool is_known = !caller.name.empty();
   const std::string name = is_known ? "caller " + caller.name : "address " + peer_;
   if (account_ && account_->name == name) return;
@@ -387,8 +372,8 @@ void Session::dispatch() {
   Request request = reader_->take();
   if (!reader_->is_busy()) reader_.reset();
   if (current_->early) return answer(std::move(*current_->early));
-  if (!charge_ahead()) return;
-  const Share share = request.caller.name.empty() ? Share::kStrangers : Share::kAnswers;
+  if (!charge_pipelined()) return;
+  const Share share = request.caller.name.empty() ? Share::kAnonymous : Share::kAnswers;
   current_->exchange = std::make_shared<Exchange>(
       [self = shared_from_this()] {
         boost::asio::post(self->socket_.get_executor(), [self] { self->pump(); });
@@ -426,16 +411,16 @@ bool Session::linger() {
 }
 
 // While an answer is awaited or streamed: takes in early requests, and notices when nobody waits any more.
-void Session::look_ahead() {
+void Session::read_pipelined() {
   const std::size_t waiting = reader_ ? reader_->waiting_bytes() : 0;
-  if (waiting >= kMostAhead) return;
-  const Transfer got = channel_->read(scratch(), kMostAhead - waiting);
+  if (waiting >= kMaxPipelined) return;
+  const Transfer got = channel_->read(scratch(), kMaxPipelined - waiting);
   readable_ = got.may_be_more;
   switch (got.state) {
     case Transfer::State::kDone:
       if (!reader_) reader_ = std::make_unique<RequestReader>(service_->limits);
       reader_->keep({scratch(), got.bytes});
-      charge_ahead();
+      charge_pipelined();
       return;
     case Transfer::State::kWantsRead:
     case Transfer::State::kWantsWrite:
@@ -453,21 +438,32 @@ void Session::look_ahead() {
 
 // Early requests that are more than a little hold memory as a body does, and a client that sent them waits for us: where
 // there is no room for them, or others need it, the connection ends.
-bool Session::charge_ahead() {
+bool Session::charge_pipelined() {
   const std::size_t bytes = reader_ ? reader_->waiting_bytes() : 0;
-  if (bytes <= MemoryCharge::kUncounted && ahead_.bytes() == 0) return true;
-  if (ahead_.bytes() == 0) ahead_ = MemoryCharge(service_->memory, waiting_.is_known ? Share::kRequests : Share::kStrangers, account_);
-  if (!ahead_.set(bytes)) {
-    drop_stuck();
+  if (bytes <= MemoryCharge::kUncounted && pipelined_charge_.bytes() == 0) return true;
+  if (pipelined_charge_.bytes() == 0) pipelined_charge_ = MemoryCharge(service_->memory, waiting_.is_known ? Share::kRequests : Share::kAnonymous, account_);
+  if (!pipelined_charge_.set(bytes)) {
+    reset_connection();
     return false;
   }
-  if (state_ == State::kAnswering || state_ == State::kStreaming) note_progress(ahead_, current_->whole_at, 0);
+  if (state_ == State::kAnswering || state_ == State::kStreaming) note_progress(pipelined_charge_, current_->whole_at, 0);
+  return true;
+}
+
+bool Session::wait_for(Transfer::State state) {
+  if (state == Transfer::State::kWantsRead) {
+    watch_read();
+  } else if (state == Transfer::State::kWantsWrite) {
+    watch_write();
+  } else {
+    return false;
+  }
   return true;
 }
 
 // Only to learn that the client is gone; what it sends meanwhile is taken in up to a limit.
-void Session::watch_for_end() {
-  if (!ended_ && (!reader_ || reader_->waiting_bytes() < kMostAhead)) watch_read();
+void Session::watch_for_hangup() {
+  if (!ended_ && (!reader_ || reader_->waiting_bytes() < kMaxPipelined)) watch_read();
 }
 
 void Session::watch_read() {
@@ -486,7 +482,7 @@ void Session::on_ready(bool readable) {
   if (state_ == State::kClosed) return;
   if (readable) {
     readable_ = true;
-    if (state_ == State::kAnswering || state_ == State::kStreaming) look_ahead();
+    if (state_ == State::kAnswering || state_ == State::kStreaming) read_pipelined();
   }
   pump();
 }
@@ -502,7 +498,7 @@ void Session::close() {
   error_code ignored;
   socket_.close(ignored);
   out_.release();
-  ahead_.set(0);
+  pipelined_charge_.set(0);
   end_wait();
   end_turn();
   service_->connections.remove(*this);

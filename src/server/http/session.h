@@ -1,5 +1,5 @@
-// Session: one connection, from its first byte to its last. A small machine that does what it can, says what it waits
-// for, and holds nothing while it waits for the next request: 5 000 idle clients cost little.
+// Session: one connection, from its first byte to its last. A state machine that goes on until it would block, and holds no
+// buffer while it waits for the next request: 5 000 idle clients cost little.
 //
 //   handshake -> reading -> answering -> writing -> reading ...
 //                |  | ^         `-> streaming -'
@@ -25,8 +25,9 @@
 #include "server/http/identity.h"
 #include "server/http/limits.h"
 #include "server/http/memory_budget.h"
-#include "server/http/outgoing.h"
 #include "server/http/request_reader.h"
+#include "server/http/response_writer.h"
+#include "server/http/route.h"
 #include "server/http/service.h"
 
 namespace bide::server {
@@ -49,13 +50,13 @@ class Session : public std::enable_shared_from_this<Session> {
   bool is_overdue(std::chrono::steady_clock::time_point now) const { return now.time_since_epoch().count() >= deadline_; }
   void give_up_overdue();
   // Ends a request that is not whole, a wait or a stream whose caller may not stay.
-  void check_stay();
+  void revalidate_caller();
   bool is_closed() const { return closed_; }
 
   // What waits for the client. Only a body, an answer or early requests hold memory; without bytes there is none of these.
   struct Waiting {
     std::uint64_t bytes = 0;
-    Share share = Share::kStrangers;
+    Share share = Share::kAnonymous;
     const MemoryCharge* charge = nullptr;                // Of the bytes; only to be compared.
     std::uint64_t transferred = 0;                       // Since `began`.
     std::chrono::steady_clock::time_point began = {};
@@ -68,21 +69,39 @@ class Session : public std::enable_shared_from_this<Session> {
     bool is_lagging(std::chrono::steady_clock::time_point now, const HttpLimits& limits) const;
   };
   Waiting waiting() const;
-  // Ends the connection for the sake of others, unless what waits has come to its end meanwhile. How many bytes that will
-  // free; nobody is told the same twice.
-  std::uint64_t end_for_memory(const Waiting& seen);
-  // Ends it unless the client has done its part meanwhile. False: it is being ended already.
-  bool end_for_room(const Waiting& seen);
-  bool is_ending() const { return ending_; }
+  // Ends the connection so that others have its memory, unless the transfer has come to its end meanwhile. How many bytes
+  // that will free; zero when it is being evicted already.
+  std::uint64_t evict_for_memory(const Waiting& seen);
+  // Ends it so that another connection can be accepted, unless the client has done its part meanwhile. False: it is being
+  // evicted already.
+  bool evict_for_slot(const Waiting& seen);
+  bool is_being_evicted() const { return being_evicted_; }
 
  private:
   enum class State : std::uint8_t { kHandshake, kReading, kContinuing, kAnswering, kWriting, kStreaming, kLingering, kClosed };
-  struct Current;
+  // What is known of a request from its head until its answer is out.
+  struct Current {
+    const Route* route = nullptr;
+    std::shared_ptr<Exchange> exchange = {};
+    Identity caller = {};
+    std::shared_ptr<Receipt> receipt = {};  // Of the answer that is being written.
+    std::optional<Response> early = {};  // The answer, known before the body came.
+    std::chrono::steady_clock::time_point body_since = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point whole_at = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point write_since = {};
+    MemoryCharge charge = {};  // Of what is being written.
+    int status = 0;
+    Method method = Method::kOther;
+    bool is_http_1_0 = false;
+    bool keep_alive = false;
+    bool takes_gzip = false;
+    bool stream_ended = false;
+  };
 
   void pump();
   bool step();
   // Each does one step of its state; false: it waits.
-  bool shake_hands();
+  bool handshake();
   bool read();
   bool receive();
   bool advance(std::string_view bytes);
@@ -92,31 +111,33 @@ class Session : public std::enable_shared_from_this<Session> {
   bool linger();
 
   void on_head();
-  void know_caller(const Identity& caller);
+  void set_caller(const Identity& caller);
   void dispatch();
   void answer(Response response, MemoryCharge charge = {});
   void begin_stream(const Response& head);
-  AnswerForm form(bool keep_alive) const;
+  ResponseForm form(bool keep_alive) const;
   void refuse(const wire::Problem& problem);
   void finish_answer();
   void report(int status) const;
-  void look_ahead();
+  void read_pipelined();
   void close();
 
-  void watch_for_end();
+  // Waits for what the channel needs to go on. False: the transfer is done, or the connection is over.
+  bool wait_for(Transfer::State state);
+  void watch_for_hangup();
   void watch_read();
   void watch_write();
   void on_ready(bool readable);
   void on_deadline();
   // A transfer that began then has gone on so far, and waits with so much of the memory.
   void note_progress(const MemoryCharge& charge, std::chrono::steady_clock::time_point began, std::uint64_t transferred);
-  void drop_stuck();
-  void refuse_for_others(std::string_view detail);
+  void reset_connection();
+  void evict(std::string_view detail);
   // Nothing waits for the client any more, or something else does.
   void end_wait();
   void begin_turn();
   void end_turn();
-  bool charge_ahead();
+  bool charge_pipelined();
   void set_deadline(std::chrono::milliseconds from_now);
   // From `since` on, and longer the more went through.
   void set_transfer_deadline(std::chrono::steady_clock::time_point since, std::uint64_t bytes);
@@ -130,13 +151,13 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RequestReader> reader_;  // While there are bytes of a request.
   std::unique_ptr<Current> current_;       // While there is a request.
-  Outgoing out_;
+  ResponseWriter out_;
   std::uint64_t lingered_ = 0;  // Bytes read after the last answer.
-  MemoryCharge ahead_;          // Of requests that came before the answer to the one before.
+  MemoryCharge pipelined_charge_;  // Of requests that came before the answer to the one before.
 
   std::atomic<std::int64_t> deadline_;  // Of the steady clock, in its ticks.
   std::atomic<bool> closed_ = false;
-  std::atomic<bool> ending_ = false;
+  std::atomic<bool> being_evicted_ = false;
 
   std::atomic<std::int64_t> turn_;  // As the deadline; see Waiting.
   mutable std::mutex waiting_mutex_;  // Guards waiting_; only the strand changes it.
@@ -149,8 +170,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool watches_write_ = false;
   bool ended_ = false;          // The client writes nothing more.
   bool close_after_ = false;    // The answer that is being written.
-  std::size_t read_in_turn_ = 0;  // Bytes, since others had theirs.
-  bool turn_is_over_ = false;     // Before the next step others have theirs.
+  std::size_t read_since_yield_ = 0;  // Bytes, since other connections of the thread had their turn.
+  bool must_yield_ = false;           // They have it before the next step.
 };
 
 }  // namespace bide::server

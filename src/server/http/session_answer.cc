@@ -1,4 +1,4 @@
-// The part of Session that brings an answer out, and what follows on it.
+// The part of Session that writes an answer, and what follows.
 
 #include <algorithm>
 #include <chrono>
@@ -7,9 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/http/problem_response.h"
 #include "server/http/session.h"
-#include "server/http/session_current.h"
 
 namespace bide::server {
 
@@ -26,7 +24,7 @@ constexpr milliseconds kLinger{2'000};
 bool Session::await_answer() {
   std::optional<Exchange::Answer> given = current_->exchange->take_answer();
   if (!given) {
-    watch_for_end();
+    watch_for_hangup();
     return false;
   }
   if (given->is_stream && current_->method != Method::kHead) {
@@ -38,7 +36,7 @@ bool Session::await_answer() {
   return true;
 }
 
-AnswerForm Session::form(bool keep_alive) const {
+ResponseForm Session::form(bool keep_alive) const {
   return {.method = current_->method,
           .is_http_1_0 = current_->is_http_1_0,
           .keep_alive = keep_alive,
@@ -76,27 +74,21 @@ bool Session::write() {
   const std::uint64_t before = out_.written();
   const Transfer sent = out_.write(*channel_);
   if (out_.written() > before) note_progress(current_->charge, current_->write_since, out_.written());
-  switch (sent.state) {
-    case Transfer::State::kDone:
-      if (state_ == State::kWriting) {
-        finish_answer();
-      } else {
-        out_.release();
-        state_ = State::kReading;
-      }
-      return true;
-    case Transfer::State::kWantsWrite:
-      set_transfer_deadline(current_->write_since, out_.written());
-      watch_write();
-      return false;
-    case Transfer::State::kWantsRead:
-      set_transfer_deadline(current_->write_since, out_.written());
-      watch_read();
-      return false;
-    default:
-      close();
-      return false;
+  if (sent.state == Transfer::State::kDone) {
+    if (state_ == State::kWriting) {
+      finish_answer();
+    } else {
+      out_.release();
+      state_ = State::kReading;
+    }
+    return true;
   }
+  if (wait_for(sent.state)) {
+    set_transfer_deadline(current_->write_since, out_.written());
+  } else {
+    close();
+  }
+  return false;
 }
 
 void Session::begin_stream(const Response& head) {
@@ -137,7 +129,7 @@ bool Session::write_stream() {
   if (out_.is_empty() && !part.ended) {
     out_.release();
     no_deadline();
-    watch_for_end();
+    watch_for_hangup();
     return false;
   }
   return true;
@@ -156,7 +148,7 @@ void Session::finish_answer() {
   if (current_->receipt) current_->receipt->written();
   report(current_->status);
   end_wait();
-  ahead_.set(0);
+  pipelined_charge_.set(0);
   begin_turn();
   current_.reset();
   out_.release();

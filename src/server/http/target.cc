@@ -1,12 +1,12 @@
 #include "server/http/target.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "core/quote.h"
+#include "core/text.h"
 #include "core/url_escape.h"
-#include "server/http/head_guard.h"
+#include "server/http/request.h"
 
 namespace bide::server {
 
@@ -16,16 +16,15 @@ wire::Problem invalid(std::string detail) {
   return {.status = 400, .code = "invalid_target", .detail = std::move(detail)};
 }
 
-bool has_prefix(std::string_view text, std::string_view lower_case_prefix) {
-  return text.size() >= lower_case_prefix.size() &&
-         std::equal(lower_case_prefix.begin(), lower_case_prefix.end(), text.begin(),
-                    [](char want, char c) { return want == std::tolower(static_cast<unsigned char>(c)); });
+bool is_alphanumeric(char c) {
+  const char lower = core::lower_case(c);
+  return core::is_digit(c) || (lower >= 'a' && lower <= 'z');
 }
 
 // Of "http://host/path" both; what has no scheme is a path.
 std::pair<std::string_view, std::string_view> authority_and_path(std::string_view text) {
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!has_prefix(text, scheme)) continue;
+    if (!is_same_text(text.substr(0, scheme.size()), scheme)) continue;
     text.remove_prefix(scheme.size());
     const std::size_t path = std::min(text.find_first_of("/?"), text.size());
     return {text.substr(0, path), path == text.size() ? std::string_view("/") : text.substr(path)};
@@ -34,6 +33,12 @@ std::pair<std::string_view, std::string_view> authority_and_path(std::string_vie
 }
 
 }  // namespace
+
+bool is_host(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return is_alphanumeric(c) || std::string_view("-._~:[]%").find(c) != std::string_view::npos;
+  });
+}
 
 bool percent_decode(std::string_view text, bool plus_is_space, std::string& out) {
   if (text.find('\0') != std::string_view::npos) return false;

@@ -20,6 +20,9 @@ struct Target {
 // Origin form, absolute form, and "*". Problems: invalid_target, duplicate_parameter.
 std::variant<Target, wire::Problem> parse_target(std::string_view text);
 
+// NAME or NAME:PORT, as far as its characters go; not empty.
+bool is_host(std::string_view text);
+
 // False: an escape that is none, or a byte that no text holds (NUL).
 bool percent_decode(std::string_view text, bool plus_is_space, std::string& out);
 

@@ -1,15 +1,15 @@
-#include "server/auth/failure_limit.h"
+#include "server/auth/failure_limiter.h"
 
 #include <algorithm>
 
 namespace bide::server {
 
-FailureLimit::FailureLimit(int at_once, Milliseconds forgotten_after, std::size_t callers)
+FailureLimiter::FailureLimiter(int at_once, Milliseconds forgotten_after, std::size_t callers)
     : at_once_(std::max(at_once, 1)),
       forgotten_after_us_(std::max<std::int64_t>(forgotten_after.count(), 1) * 1000),
       most_callers_(std::max<std::size_t>(callers, 1)) {}
 
-Milliseconds FailureLimit::fail(const std::string& caller, std::int64_t now_us) {
+Milliseconds FailureLimiter::fail(const std::string& caller, std::int64_t now_us) {
   std::lock_guard lock(mutex_);
   if (const auto found = by_name_.find(caller); found != by_name_.end()) {
     by_age_.splice(by_age_.begin(), by_age_, found->second);
@@ -30,7 +30,7 @@ Milliseconds FailureLimit::fail(const std::string& caller, std::int64_t now_us) 
   return Milliseconds(0);
 }
 
-std::size_t FailureLimit::callers() const {
+std::size_t FailureLimiter::callers() const {
   std::lock_guard lock(mutex_);
   return by_age_.size();
 }

@@ -1,4 +1,4 @@
-#include "server/auth/failure_limit.h"
+#include "server/auth/failure_limiter.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 
 constexpr std::int64_t kSecondUs = 1'000'000;
 
-TEST(FailureLimit, AllowsSomeAtOnceAndThenOneInAWhile) {
-  FailureLimit limit(3, 2s, 10);
+TEST(FailureLimiter, AllowsSomeAtOnceAndThenOneInAWhile) {
+  FailureLimiter limit(3, 2s, 10);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(limit.fail("a", kSecondUs), 0ms);
   EXPECT_EQ(limit.fail("a", kSecondUs), 2s);
   EXPECT_EQ(limit.fail("a", 2 * kSecondUs), 1s);
@@ -22,15 +22,15 @@ TEST(FailureLimit, AllowsSomeAtOnceAndThenOneInAWhile) {
   EXPECT_EQ(limit.fail("a", 60 * kSecondUs), 0ms);
 }
 
-TEST(FailureLimit, CountsEachCallerApart) {
-  FailureLimit limit(1, 2s, 10);
+TEST(FailureLimiter, CountsEachCallerApart) {
+  FailureLimiter limit(1, 2s, 10);
   EXPECT_EQ(limit.fail("a", 0), 0ms);
   EXPECT_EQ(limit.fail("b", 0), 0ms);
   EXPECT_GT(limit.fail("a", 0), 0ms);
 }
 
-TEST(FailureLimit, RemembersNoMoreCallersThanAllowed) {
-  FailureLimit limit(1, 60s, 100);
+TEST(FailureLimiter, RemembersNoMoreCallersThanAllowed) {
+  FailureLimiter limit(1, 60s, 100);
   for (int i = 0; i < 10'000; ++i) {
     EXPECT_EQ(limit.fail(std::to_string(i), 0), 0ms);
     EXPECT_EQ(limit.fail("steady", 0), i == 0 ? 0ms : 60s);

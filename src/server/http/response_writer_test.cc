@@ -1,4 +1,4 @@
-#include "server/http/outgoing.h"
+#include "server/http/response_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,47 @@
 
 namespace bide::server {
 namespace {
+
+bool has_line(const std::string& head, const std::string& line) { return head.find("\r\n" + line + "\r\n") != std::string::npos; }
+
+TEST(ResponseHead, SaysWhatEveryAnswerSays) {
+  const std::string head = head_text({.status = 201, .content_type = "application/json"}, {.length = 12});
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 201 Created\r\nDate: ")) << head;
+  EXPECT_TRUE(head.ends_with("\r\n\r\n"));
+  EXPECT_TRUE(has_line(head, "Content-Type: application/json"));
+  EXPECT_TRUE(has_line(head, "Content-Length: 12"));
+  EXPECT_TRUE(has_line(head, "Cache-Control: no-store"));
+  EXPECT_TRUE(has_line(head, "X-Content-Type-Options: nosniff"));
+  EXPECT_EQ(head.find("Connection"), std::string::npos);
+}
+
+TEST(ResponseHead, LeavesARoutesOwnRulesAlone) {
+  const std::string head = head_text({.fields = {{"cache-control", "max-age=60"}}}, {.length = 0});
+  EXPECT_TRUE(has_line(head, "cache-control: max-age=60"));
+  EXPECT_EQ(head.find("no-store"), std::string::npos);
+}
+
+TEST(ResponseHead, SaysHowTheConnectionGoesOn) {
+  EXPECT_TRUE(has_line(head_text({}, {.keep_alive = false}), "Connection: close"));
+  EXPECT_TRUE(has_line(head_text({}, {.is_http_1_0 = true}), "Connection: keep-alive"));
+  EXPECT_TRUE(has_line(head_text({}, {.chunked = true}), "Transfer-Encoding: chunked"));
+  EXPECT_EQ(head_text({}, {.is_http_1_0 = true, .chunked = true}).find("chunked"), std::string::npos);
+}
+
+TEST(ResponseHead, CannotBeSplitByAValue) {
+  const std::string head = head_text({.fields = {{"X-Bad", "a\r\nSet-Cookie: b"}, {"X-Good", "c"}}}, {.length = 0});
+  EXPECT_EQ(head.find("Set-Cookie"), std::string::npos);
+  EXPECT_TRUE(has_line(head, "X-Good: c"));
+}
+
+TEST(ResponseHead, MakesChunks) {
+  std::string out;
+  append_chunk(out, "hello, hello, hello");
+  EXPECT_EQ(out, "13\r\nhello, hello, hello\r\n");
+  append_chunk(out, "");
+  EXPECT_EQ(out.size(), 25u) << "an empty chunk would be the end";
+}
+
 
 // Takes a few bytes at a time, then none until it is asked again.
 class NarrowChannel : public Channel {
@@ -35,12 +76,12 @@ class NarrowChannel : public Channel {
   bool is_full_ = false;
 };
 
-void write_all(Outgoing& out, NarrowChannel& channel) {
+void write_all(ResponseWriter& out, NarrowChannel& channel) {
   while (out.write(channel).state == Transfer::State::kWantsWrite) continue;
 }
 
-std::string sent(Response response, const AnswerForm& form = {}) {
-  Outgoing out;
+std::string sent(Response response, const ResponseForm& form = {}) {
+  ResponseWriter out;
   NarrowChannel channel;
   out.begin(std::move(response), form);
   write_all(out, channel);
@@ -52,7 +93,7 @@ bool has(const std::string& text, std::string_view line) { return text.find(line
 
 Response text_of(std::size_t bytes) { return {.content_type = "text/plain", .body = std::string(bytes, 'a')}; }
 
-TEST(Outgoing, AnAnswerArrivesWholeHoweverLittleIsTakenAtATime) {
+TEST(ResponseWriter, AnAnswerArrivesWholeHoweverLittleIsTakenAtATime) {
   for (const std::size_t size : {0u, 5u, 16u * 1024, 16u * 1024 + 1, 100'000u}) {
     const std::string text = sent(text_of(size));
     EXPECT_TRUE(has(text, "Content-Length: " + std::to_string(size) + "\r\n"));
@@ -60,8 +101,8 @@ TEST(Outgoing, AnAnswerArrivesWholeHoweverLittleIsTakenAtATime) {
   }
 }
 
-TEST(Outgoing, ALargeBodyIsNotCopiedBehindItsHead) {
-  Outgoing out;
+TEST(ResponseWriter, ALargeBodyIsNotCopiedBehindItsHead) {
+  ResponseWriter out;
   NarrowChannel channel;
   channel.width = 1'000'000;
   out.begin(text_of(100'000), {});
@@ -70,19 +111,19 @@ TEST(Outgoing, ALargeBodyIsNotCopiedBehindItsHead) {
   EXPECT_TRUE(channel.said_more) << "the head need not be sent alone";
 }
 
-TEST(Outgoing, TheAnswerToHeadHasTheLengthButNotTheBody) {
+TEST(ResponseWriter, TheAnswerToHeadHasTheLengthButNotTheBody) {
   const std::string text = sent(text_of(5'000), {.method = Method::kHead, .takes_gzip = true});
   EXPECT_TRUE(has(text, "Content-Length: 5000\r\n")) << text;
   EXPECT_EQ(body_of(text), "");
 }
 
-TEST(Outgoing, NoContentHasNeitherBodyNorLength) {
+TEST(ResponseWriter, NoContentHasNeitherBodyNorLength) {
   const std::string text = sent({.status = 204, .body = "ignored"});
   EXPECT_FALSE(has(text, "Content-Length")) << text;
   EXPECT_EQ(body_of(text), "");
 }
 
-TEST(Outgoing, WhatIsWorthItIsCompressedForThoseWhoTakeIt) {
+TEST(ResponseWriter, WhatIsWorthItIsCompressedForThoseWhoTakeIt) {
   const std::string zipped = sent(text_of(5'000), {.takes_gzip = true});
   EXPECT_TRUE(has(zipped, "Content-Encoding: gzip\r\n") && has(zipped, "Vary: Accept-Encoding\r\n")) << zipped;
   std::string unzipped;
@@ -105,8 +146,8 @@ TEST(Outgoing, WhatIsWorthItIsCompressedForThoseWhoTakeIt) {
   EXPECT_FALSE(has(sent(coded, {.takes_gzip = true}), "gzip"));
 }
 
-TEST(Outgoing, AStreamComesInChunksAndEndsWithTheLast) {
-  Outgoing out;
+TEST(ResponseWriter, AStreamComesInChunksAndEndsWithTheLast) {
+  ResponseWriter out;
   NarrowChannel channel;
   out.begin_stream({.content_type = "text/event-stream"}, {});
   write_all(out, channel);
@@ -119,8 +160,8 @@ TEST(Outgoing, AStreamComesInChunksAndEndsWithTheLast) {
   EXPECT_EQ(body_of(channel.text), "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
 }
 
-TEST(Outgoing, WhatIsAddedWhileSomethingIsOnItsWayComesBehindIt) {
-  Outgoing out;
+TEST(ResponseWriter, WhatIsAddedWhileSomethingIsOnItsWayComesBehindIt) {
+  ResponseWriter out;
   NarrowChannel channel;
   out.begin_stream({}, {});
   EXPECT_EQ(out.write(channel).state, Transfer::State::kWantsWrite);
@@ -129,8 +170,8 @@ TEST(Outgoing, WhatIsAddedWhileSomethingIsOnItsWayComesBehindIt) {
   EXPECT_EQ(body_of(channel.text), "4\r\nlate\r\n");
 }
 
-TEST(Outgoing, ToOldClientsAStreamIsAllThatComesUntilTheEnd) {
-  Outgoing out;
+TEST(ResponseWriter, ToOldClientsAStreamIsAllThatComesUntilTheEnd) {
+  ResponseWriter out;
   NarrowChannel channel;
   out.begin_stream({}, {.is_http_1_0 = true, .keep_alive = false});
   out.add("hello", false);
@@ -139,8 +180,8 @@ TEST(Outgoing, ToOldClientsAStreamIsAllThatComesUntilTheEnd) {
   EXPECT_EQ(body_of(channel.text), "hello world");
 }
 
-TEST(Outgoing, AStreamBeforeLeavesNothingBehind) {
-  Outgoing out;
+TEST(ResponseWriter, AStreamBeforeLeavesNothingBehind) {
+  ResponseWriter out;
   NarrowChannel channel;
   out.begin_stream({}, {});
   out.release();
@@ -150,8 +191,8 @@ TEST(Outgoing, AStreamBeforeLeavesNothingBehind) {
   EXPECT_EQ(body_of(channel.text), "next");
 }
 
-TEST(Outgoing, AChannelThatFailsIsToldOf) {
-  Outgoing out;
+TEST(ResponseWriter, AChannelThatFailsIsToldOf) {
+  ResponseWriter out;
   NarrowChannel channel;
   channel.fails = true;
   out.begin(text_of(5), {});

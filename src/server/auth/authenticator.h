@@ -1,4 +1,4 @@
-// Gate: lets a request in, or says why not. The caller shows a token:
+// Authenticator: who sends a request, and whether they may. The caller shows a token:
 //
 //   Authorization: Bearer bide_...
 //
@@ -20,7 +20,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "bide/job.h"
 #include "bide/lease.h"
@@ -42,7 +41,7 @@ struct Refusal {
   std::uint64_t unlogged = 0;    // Refusals since the last that was told: of many, only some are.
 };
 
-struct GateOptions {
+struct AuthenticatorOptions {
   std::string token_file = {};  // Empty: there are no tokens. Need not be there yet.
   // Callers of this machine (loopback, or the Unix socket) that show no token may do everything. A proxy is a caller of
   // this machine as well, and the whole world is behind it; a bare one changes nothing by which it could be told from
@@ -64,24 +63,21 @@ struct GateOptions {
   platform::Clock* clock = nullptr;  // Null: the real one.
 };
 
-// Who it is, or what to answer: 401 unauthorized, 403 forbidden, 429 rate_limited.
-using Admission = std::variant<Identity, wire::Problem>;
-
-class Gate {
+class Authenticator {
  public:
   // kPermissionDenied: others may read or change the token file. kInvalidArgument: it holds something else; the message
   // has file:line. kNewerVersion, kIoError.
-  static Result<std::unique_ptr<Gate>> open(GateOptions options);
-  ~Gate();
+  static Result<std::unique_ptr<Authenticator>> open(AuthenticatorOptions options);
+  ~Authenticator();
 
   // Who asks, if they may do what `wanted` stands for. Scope::kNone is for everybody: then a caller without a token, or
   // with a bad one, is nobody: an Identity without name and scopes.
-  Admission admit(const Request& request, Scope wanted);
+  AuthResult admit(const Request& request, Scope wanted);
 
-  // Whether somebody who was let in before may stay: the token is still there and good, with the same scopes and queues.
-  // For those who wait for long; what is asked anew is admitted anew.
-  bool may_stay(const Identity& caller) const;
-  // Grows whenever may_stay() may have come to say something else about tokens. Looks at the token file, once a second.
+  // Whether a caller that was admitted before still has its token, valid and with the same scopes and queues. For requests
+  // that wait for long; every new one is admitted anew.
+  bool is_still_valid(const Identity& caller) const;
+  // Grows whenever is_still_valid() may have changed. Looks at the token file, once a second.
   std::uint64_t version() const;
 
   // At least one token is good now. A server that others can reach should not start without.
@@ -89,7 +85,7 @@ class Gate {
 
  private:
   class State;
-  explicit Gate(std::unique_ptr<State> state);
+  explicit Authenticator(std::unique_ptr<State> state);
 
   const std::unique_ptr<State> state_;
 };

@@ -1,4 +1,4 @@
-#include "server/http/head_guard.h"
+#include "server/http/request_head.h"
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,14 @@ namespace {
 const HttpLimits kLimits;
 
 int status_of(const std::string& head) {
-  const auto problem = check_head(head, kLimits);
-  return problem ? problem->status : 0;
+  const auto parsed = parse_head(head, kLimits);
+  const auto* problem = std::get_if<wire::Problem>(&parsed);
+  return problem == nullptr ? 0 : problem->status;
 }
 
 std::string with_fields(const std::string& fields) { return "POST /v1/jobs HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n"; }
 
-TEST(HeadGuard, LetsOrdinaryRequestsThrough) {
+TEST(RequestHead, LetsOrdinaryRequestsThrough) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: localhost:7070\r\n\r\n"), 0);
   EXPECT_EQ(status_of("GET / HTTP/1.0\r\n\r\n"), 0);
   EXPECT_EQ(status_of("GET /a?b=c HTTP/1.1\r\nhost: [::1]:7070\r\nAccept: */*\r\nX: \t a b \r\n\r\n"), 0);
@@ -26,14 +27,46 @@ TEST(HeadGuard, LetsOrdinaryRequestsThrough) {
   EXPECT_EQ(status_of(with_fields("Accept: a\r\nAccept: b\r\n")), 0);
 }
 
-TEST(HeadGuard, WantsTheNameOfAHost) {
+RequestHead parsed(const std::string& head) { return std::get<RequestHead>(parse_head(head, kLimits)); }
+
+TEST(RequestHead, HasWhatTheRequestSays) {
+  const RequestHead head = parsed("PATCH /a%20b?c=d HTTP/1.1\r\nHOST: a:1\r\nX-One: \t1 \r\nx-one:2\r\nCookie: a\r\nCookie: b\r\n\r\n");
+  EXPECT_EQ(head.request.method, Method::kPatch);
+  EXPECT_EQ(head.request.path, "/a%20b");
+  EXPECT_EQ(head.request.query.at("c"), "d");
+  EXPECT_EQ(head.request.field("host"), "a:1");
+  EXPECT_EQ(head.request.field("x-one"), "1, 2");
+  EXPECT_EQ(head.request.field("cookie"), "a; b");
+  EXPECT_FALSE(head.is_http_1_0);
+  EXPECT_EQ(parsed("get / HTTP/1.0\r\n\r\n").request.method, Method::kOther) << "case counts";
+  EXPECT_EQ(parsed("other / HTTP/1.0\r\n\r\n").request.method, Method::kOther);
+}
+
+TEST(RequestHead, SaysHowTheBodyEnds) {
+  EXPECT_FALSE(parsed(with_fields("")).has_body());
+  EXPECT_FALSE(parsed(with_fields("Content-Length: 000\r\n")).has_body());
+  EXPECT_EQ(parsed(with_fields("Content-Length: 0012\r\n")).content_length, 12u);
+  EXPECT_TRUE(parsed(with_fields("Content-Length: 12\r\n")).has_body());
+  EXPECT_TRUE(parsed(with_fields("Transfer-Encoding: Chunked\r\n")).is_chunked);
+  EXPECT_EQ(parsed(with_fields("Content-Length: 999999999999999999\r\n")).content_length, 999'999'999'999'999'999u);
+}
+
+TEST(RequestHead, SaysWhetherTheConnectionStaysOpen) {
+  EXPECT_TRUE(parsed(with_fields("Connection: upgrade, ,keep-alive\r\n")).keep_alive);
+  EXPECT_FALSE(parsed(with_fields("Connection: a\r\nConnection: ,\tCLOSE ,\r\n")).keep_alive);
+  EXPECT_TRUE(parsed("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep_alive);
+  EXPECT_EQ(status_of(with_fields("Connection: a b\r\n")), 400);
+  EXPECT_EQ(status_of(with_fields("Connection: \"close\"\r\n")), 400);
+}
+
+TEST(RequestHead, WantsTheNameOfAHost) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost:\r\n\r\n"), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: \t \r\n\r\n"), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.0\r\nHost: \r\n\r\n"), 400);
 }
 
-TEST(HeadGuard, RefusesFramingThatCanBeReadInTwoWays) {
+TEST(RequestHead, RefusesFramingThatCanBeReadInTwoWays) {
   for (const char* fields : {
            "Content-Length: 1\r\nContent-Length: 1\r\n",
            "Content-Length: 1\r\nContent-Length: 2\r\n",
@@ -76,7 +109,7 @@ TEST(HeadGuard, RefusesFramingThatCanBeReadInTwoWays) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"), 400);
 }
 
-TEST(HeadGuard, RefusesWhatIsNoRequestLine) {
+TEST(RequestHead, RefusesWhatIsNoRequestLine) {
   for (const char* line : {"GET", "GET /", "GET  HTTP/1.1", "G\x01T / HTTP/1.1", "GET / HTTP/1.1 ", "GET /\t HTTP/1.1",
                            "GET /a b HTTP/1.1", "GET / http/1.1", "GET / HTTP/11", "(GET) / HTTP/1.1", "GET /\x80 HTTP/1.1"}) {
     EXPECT_EQ(status_of(std::string(line) + "\r\nHost: a\r\n\r\n"), 400) << line;
@@ -85,7 +118,7 @@ TEST(HeadGuard, RefusesWhatIsNoRequestLine) {
   EXPECT_EQ(status_of("GET / HTTP/1.2\r\nHost: a\r\n\r\n"), 505);
 }
 
-TEST(HeadGuard, KeepsToItsLimits) {
+TEST(RequestHead, KeepsToItsLimits) {
   const auto target_of = [](std::size_t bytes) {
     return "GET /" + std::string(bytes - 1, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n";
   };
@@ -99,15 +132,15 @@ TEST(HeadGuard, KeepsToItsLimits) {
   EXPECT_EQ(status_of(with_fields("Content-Length: 9999999999999999999999\r\n")), 413);
 }
 
-TEST(HeadGuard, DoesNotWaitForTheEndOfWhatCannotBecomeARequest) {
-  EXPECT_EQ(check_head_so_far("\x16\x03\x01", 0, kLimits)->code, "tls_on_plain_port");
-  EXPECT_EQ(check_head_so_far("\x80", 0, kLimits)->status, 400);
-  EXPECT_EQ(check_head_so_far("GET / HTTP/1.1\n", 0, kLimits)->status, 400);
-  EXPECT_EQ(check_head_so_far("GET " + std::string(kLimits.target_bytes + 100, 'a'), 0, kLimits)->status, 414);
-  EXPECT_EQ(check_head_so_far("GET / HTTP/1.1\r\nX: " + std::string(kLimits.head_bytes, 'a'), 0, kLimits)->status, 431);
-  EXPECT_FALSE(check_head_so_far("GET / HTTP/1.1\r", 0, kLimits));
-  EXPECT_FALSE(check_head_so_far("", 0, kLimits));
-  EXPECT_EQ(check_head_so_far("GET / HTTP/1.1\rX", 15, kLimits)->status, 400) << "the CR was the last byte seen";
+TEST(RequestHead, DoesNotWaitForTheEndOfWhatCannotBecomeARequest) {
+  EXPECT_EQ(check_partial_head("\x16\x03\x01", 0, kLimits)->code, "tls_on_plain_port");
+  EXPECT_EQ(check_partial_head("\x80", 0, kLimits)->status, 400);
+  EXPECT_EQ(check_partial_head("GET / HTTP/1.1\n", 0, kLimits)->status, 400);
+  EXPECT_EQ(check_partial_head("GET " + std::string(kLimits.target_bytes + 100, 'a'), 0, kLimits)->status, 414);
+  EXPECT_EQ(check_partial_head("GET / HTTP/1.1\r\nX: " + std::string(kLimits.head_bytes, 'a'), 0, kLimits)->status, 431);
+  EXPECT_FALSE(check_partial_head("GET / HTTP/1.1\r", 0, kLimits));
+  EXPECT_FALSE(check_partial_head("", 0, kLimits));
+  EXPECT_EQ(check_partial_head("GET / HTTP/1.1\rX", 15, kLimits)->status, 400) << "the CR was the last byte seen";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// FailureLimit: how often somebody may fail. Each may fail a number of times at once, and then once in a while; of more
+// FailureLimiter: how often somebody may fail. Each may fail a number of times at once, and then once in a while; of more
 // callers than are allowed, those who failed longest ago are forgotten. Safe to use from any thread.
 
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace bide::server {
 
-class FailureLimit {
+class FailureLimiter {
  public:
-  FailureLimit(int at_once, Milliseconds forgotten_after, std::size_t callers);
+  FailureLimiter(int at_once, Milliseconds forgotten_after, std::size_t callers);
 
   // Another failure, at this moment of elapsed time. How long the caller should wait; 0: it was within the limit.
   Milliseconds fail(const std::string& caller, std::int64_t now_us);

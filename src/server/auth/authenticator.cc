@@ -1,8 +1,7 @@
-#include "server/auth/gate.h"
+#include "server/auth/authenticator.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,15 +10,16 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "core/text.h"
 #include "server/auth/caller_address.h"
-#include "server/auth/failure_limit.h"
+#include "server/auth/failure_limiter.h"
 #include "server/auth/scopes.h"
 #include "server/auth/token_file.h"
 
 namespace bide::server {
 namespace {
 
-constexpr std::int64_t kLookEveryUs = 1'000'000;
+constexpr std::int64_t kCheckEveryUs = 1'000'000;
 constexpr std::string_view kLocal = "local";
 
 // Of the length of a secret, and no secret: hashed in place of what cannot be one, so that it takes as long.
@@ -32,9 +32,8 @@ std::optional<std::string_view> shown_secret(const Request& request) {
   const auto field = request.fields.find("authorization");
   if (field == request.fields.end()) return std::nullopt;
   std::string_view authorization = field->second;
-  const bool is_bearer = authorization.size() > kScheme.size() && authorization[kScheme.size()] == ' ' &&
-                         std::equal(kScheme.begin(), kScheme.end(), authorization.begin(),
-                                    [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+  const bool is_bearer = core::lower_case(authorization.substr(0, kScheme.size())) == kScheme &&
+                         authorization.substr(kScheme.size()).starts_with(' ');
   if (!is_bearer) return std::string_view();
   authorization.remove_prefix(kScheme.size());
   authorization.remove_prefix(std::min(authorization.find_first_not_of(' '), authorization.size()));
@@ -64,9 +63,9 @@ bool is_asked_locally(const Request& request) {
 
 }  // namespace
 
-class Gate::State {
+class Authenticator::State {
  public:
-  explicit State(GateOptions given)
+  explicit State(AuthenticatorOptions given)
       : options_(std::move(given)),
         clock_(options_.clock != nullptr ? *options_.clock : platform::real_clock()),
         failures_(options_.failures, options_.failure_forgotten, options_.addresses) {}
@@ -78,8 +77,8 @@ class Gate::State {
     return loaded;
   }
 
-  Admission admit(const Request& request, Scope wanted) {
-    look();
+  AuthResult admit(const Request& request, Scope wanted) {
+    reload_if_due();
     const platform::Instant now = clock_.now();
     const std::optional<std::string_view> shown = shown_secret(request);
     // The same for every request, whatever was shown.
@@ -95,7 +94,7 @@ class Gate::State {
                                .has_token = true,
                                .token = number_of(*token)};
       if (caller.may(wanted)) return caller;
-      tell_refused(request, "lacks the scope " + std::string(to_string(wanted)), token->name, now);
+      report_refusal(request, "lacks the scope " + std::string(to_string(wanted)), token->name, now);
       return wire::make_problem("forbidden", "this token lacks the scope " + std::string(to_string(wanted)) +
                                                  "; it has " + scopes_text(token->scopes));
     }
@@ -111,7 +110,7 @@ class Gate::State {
       return Identity{.name = std::string(kLocal), .scopes = kAllScopes};
     }
     if (wanted == Scope::kNone) return Identity{};
-    tell_refused(request, !shown ? "no token" : token == nullptr ? "an unknown token" : "an expired token",
+    report_refusal(request, !shown ? "no token" : token == nullptr ? "an unknown token" : "an expired token",
                  token == nullptr ? "" : token->name, now);
     const Milliseconds wait = failures_.fail(address_group(request.peer), now.elapsed_us);
     if (wait.count() > 0) {
@@ -128,7 +127,7 @@ class Gate::State {
                               "a valid token is needed, as Authorization: Bearer TOKEN; bide token create makes one");
   }
 
-  bool may_stay(const Identity& caller) {
+  bool is_still_valid(const Identity& caller) {
     if (!caller.has_token) return true;
     const Time now = wall(clock_.now());
     const std::shared_ptr<const TokenList> tokens = current();
@@ -139,12 +138,12 @@ class Gate::State {
   }
 
   std::uint64_t version() {
-    look();
+    reload_if_due();
     return version_;
   }
 
   bool has_tokens() {
-    look();
+    reload_if_due();
     return good_tokens() > 0;
   }
 
@@ -169,16 +168,16 @@ class Gate::State {
     return tokens_;
   }
 
-  // Of several requests at once one looks, and the others go on with what is known.
-  void look() {
+  // Of several requests at once one reads the file, and the others go on with the tokens of before.
+  void reload_if_due() {
     const std::int64_t now_us = clock_.now().elapsed_us;
-    if (options_.token_file.empty() || now_us < look_at_us_.load(std::memory_order_relaxed)) return;
+    if (options_.token_file.empty() || now_us < next_check_us_.load(std::memory_order_relaxed)) return;
     std::unique_lock lock(reload_, std::try_to_lock);
     if (!lock) return;
-    look_at_us_.store(now_us + kLookEveryUs, std::memory_order_relaxed);
+    next_check_us_.store(now_us + kCheckEveryUs, std::memory_order_relaxed);
     const Status loaded = load_if_changed(false);
     // Kept are the tokens of before: half a file must not lock everybody out.
-    if (!loaded) tell("the tokens of before stay in force: " + loaded.error().message);
+    if (!loaded) report("the tokens of before stay in force: " + loaded.error().message);
     const auto good = good_tokens();
     if (std::exchange(good_, good) != good) ++version_;  // One has expired.
   }
@@ -196,24 +195,24 @@ class Gate::State {
       tokens_ = std::make_shared<const TokenList>(std::move(*read));
     }
     ++version_;
-    if (!first) tell("read " + std::to_string(count) + " tokens from " + options_.token_file);
+    if (!first) report("read " + std::to_string(count) + " tokens from " + options_.token_file);
     return {};
   }
 
-  // Strangers must not be able to fill the log.
-  void tell_refused(const Request& request, std::string_view why, std::string_view name, const platform::Instant& now) {
+  // Limited, since anybody can be refused: nobody may fill the log.
+  void report_refusal(const Request& request, std::string_view why, std::string_view name, const platform::Instant& now) {
     if (!options_.on_refused) return;
     std::uint64_t unlogged = 0;
     {
       std::lock_guard lock(refusals_);
       const std::int64_t second = now.elapsed_us / 1'000'000;
-      if (second != refusal_second_) told_refusals_ = 0;
+      if (second != refusal_second_) reported_refusals_ = 0;
       refusal_second_ = second;
-      if (told_refusals_ >= options_.refusals_a_second) {
+      if (reported_refusals_ >= options_.refusals_a_second) {
         ++unlogged_refusals_;
         return;
       }
-      ++told_refusals_;
+      ++reported_refusals_;
       unlogged = std::exchange(unlogged_refusals_, 0);
     }
     options_.on_refused({.peer = request.peer,
@@ -224,19 +223,19 @@ class Gate::State {
                          .unlogged = unlogged});
   }
 
-  void tell(const std::string& text) const {
+  void report(const std::string& text) const {
     if (options_.on_reload) options_.on_reload(text);
   }
 
-  const GateOptions options_;
+  const AuthenticatorOptions options_;
   platform::Clock& clock_;
-  FailureLimit failures_;
-  std::atomic<std::int64_t> look_at_us_ = 0;
+  FailureLimiter failures_;
+  std::atomic<std::int64_t> next_check_us_ = 0;
   std::atomic<std::uint64_t> version_ = 0;
 
   std::mutex refusals_;  // Guards these:
   std::int64_t refusal_second_ = -1;
-  int told_refusals_ = 0;
+  int reported_refusals_ = 0;
   std::uint64_t unlogged_refusals_ = 0;
 
   std::mutex reload_;  // Guards these; held while the file is read.
@@ -247,18 +246,18 @@ class Gate::State {
   std::shared_ptr<const TokenList> tokens_ = std::make_shared<const TokenList>();
 };
 
-Result<std::unique_ptr<Gate>> Gate::open(GateOptions options) {
+Result<std::unique_ptr<Authenticator>> Authenticator::open(AuthenticatorOptions options) {
   auto state = std::make_unique<State>(std::move(options));
   if (const Status loaded = state->load(); !loaded) return loaded.error();
-  return std::unique_ptr<Gate>(new Gate(std::move(state)));
+  return std::unique_ptr<Authenticator>(new Authenticator(std::move(state)));
 }
 
-Gate::Gate(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Gate::~Gate() = default;
+Authenticator::Authenticator(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Authenticator::~Authenticator() = default;
 
-Admission Gate::admit(const Request& request, Scope wanted) { return state_->admit(request, wanted); }
-bool Gate::may_stay(const Identity& caller) const { return state_->may_stay(caller); }
-std::uint64_t Gate::version() const { return state_->version(); }
-bool Gate::has_tokens() const { return state_->has_tokens(); }
+AuthResult Authenticator::admit(const Request& request, Scope wanted) { return state_->admit(request, wanted); }
+bool Authenticator::is_still_valid(const Identity& caller) const { return state_->is_still_valid(caller); }
+std::uint64_t Authenticator::version() const { return state_->version(); }
+bool Authenticator::has_tokens() const { return state_->has_tokens(); }
 
 }  // namespace bide::server

@@ -1,12 +1,14 @@
-#include "server/http/response_text.h"
+#include "server/http/response_writer.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cctype>
 #include <ctime>
+#include <string_view>
 #include <utility>
+
+#include "server/http/content_coding.h"
 
 namespace bide::server {
 
@@ -44,6 +46,13 @@ constexpr std::array kReasons = std::to_array<Reason>({
     {507, "Insufficient Storage"},
 });
 
+std::string_view reason_of(int status) {
+  const auto found = std::find_if(kReasons.begin(), kReasons.end(), [&](const Reason& r) { return r.status == status; });
+  return found == kReasons.end() ? std::string_view("Unknown") : found->text;
+}
+
+bool may_have_body(int status) { return status >= 200 && status != 204 && status != 304; }
+
 // "Sun, 15 Nov 2026 23:42:06 GMT"; made once a second.
 std::string_view date_text() {
   thread_local std::time_t made_at = 0;
@@ -59,15 +68,9 @@ std::string_view date_text() {
   return text;
 }
 
-bool same_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  });
-}
-
 bool has(const Response& response, std::string_view name) {
   return std::any_of(response.fields.begin(), response.fields.end(),
-                     [&](const auto& field) { return same_name(field.first, name); });
+                     [&](const auto& field) { return is_same_text(field.first, name); });
 }
 
 void append(std::string& out, std::string_view name, std::string_view value) {
@@ -80,14 +83,24 @@ void append_number(std::string& out, Number number, int radix) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, number, radix).ptr);
 }
 
-}  // namespace
+// A body up to here is copied behind its head, so that one call sends both.
+constexpr std::size_t kOneWrite = 16 * 1024;
+// Less is not worth it; more would keep everybody else waiting.
+constexpr std::size_t kLeastZipped = 1024;
+constexpr std::size_t kMostZipped = 1024 * 1024;
 
-std::string_view reason_of(int status) {
-  const auto found = std::find_if(kReasons.begin(), kReasons.end(), [&](const Reason& r) { return r.status == status; });
-  return found == kReasons.end() ? std::string_view("Unknown") : found->text;
+void compress(Response& response, bool client_takes_it) {
+  const std::size_t size = response.body.size();
+  if (!is_compressible(response.content_type) || size < kLeastZipped || size > kMostZipped) return;
+  response.fields.emplace_back("Vary", "Accept-Encoding");
+  const bool is_coded = std::any_of(response.fields.begin(), response.fields.end(),
+                                    [](const auto& field) { return field.first == "Content-Encoding"; });
+  if (!client_takes_it || is_coded) return;
+  response.body = gzip(response.body);
+  response.fields.emplace_back("Content-Encoding", "gzip");
 }
 
-bool may_have_body(int status) { return status >= 200 && status != 204 && status != 304; }
+}  // namespace
 
 std::string head_text(const Response& response, const Framing& framing) {
   std::string out;
@@ -127,6 +140,70 @@ void append_chunk(std::string& out, std::string_view bytes) {
   if (bytes.empty()) return;  // It would be the end.
   append_number(out, bytes.size(), 16);
   out.append("\r\n").append(bytes).append("\r\n");
+}
+
+void ResponseWriter::start(std::string text) {
+  text_ = std::move(text);
+  body_.clear();
+  at_ = 0;
+  written_ = 0;
+}
+
+void ResponseWriter::begin(Response response, const ResponseForm& form) {
+  const bool has_body = may_have_body(response.status);
+  if (!has_body) response.body.clear();
+  if (form.method != Method::kHead) compress(response, form.takes_gzip);
+  start(head_text(response, {.is_http_1_0 = form.is_http_1_0,
+                             .keep_alive = form.keep_alive,
+                             .length = has_body ? std::optional<std::uint64_t>(response.body.size()) : std::nullopt}));
+  if (form.method == Method::kHead) return;
+  if (response.body.size() <= kOneWrite) {
+    text_ += response.body;
+  } else {
+    body_ = std::move(response.body);
+  }
+}
+
+void ResponseWriter::begin_continue() {
+  start("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+void ResponseWriter::begin_stream(const Response& head, const ResponseForm& form) {
+  start(head_text(head, {.is_http_1_0 = form.is_http_1_0, .keep_alive = form.keep_alive, .chunked = true}));
+  chunked_ = !form.is_http_1_0;
+}
+
+void ResponseWriter::add(std::string bytes, bool is_last) {
+  if (chunked_) {
+    append_chunk(text_, bytes);
+    if (is_last) text_ += kLastChunk;
+  } else if (text_.empty()) {
+    text_ = std::move(bytes);
+  } else {
+    text_ += bytes;
+  }
+}
+
+Transfer ResponseWriter::write(Channel& channel) {
+  for (;;) {
+    if (at_ == text_.size()) {
+      text_.clear();
+      at_ = 0;
+      if (body_.empty()) return {.state = Transfer::State::kDone};
+      text_ = std::exchange(body_, {});
+    }
+    const Transfer sent = channel.write(std::string_view(text_).substr(at_), !body_.empty());
+    if (sent.state != Transfer::State::kDone) return sent;
+    at_ += sent.bytes;
+    written_ += sent.bytes;
+  }
+}
+
+void ResponseWriter::release() {
+  // An assignment would keep the memory for the next time.
+  std::string().swap(text_);
+  std::string().swap(body_);
+  at_ = 0;
 }
 
 }  // namespace bide::server

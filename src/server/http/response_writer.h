@@ -1,11 +1,13 @@
-// Outgoing: one answer on its way to the client, whole or as a stream, from a Response to the bytes that the socket has
-// taken.
+// ResponseWriter: one answer on its way to the client, whole or as a stream, from a Response to the bytes that the socket has
+// taken. Before it the parts of which its bytes are made.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "server/http/channel.h"
 #include "server/http/request.h"
@@ -13,23 +15,37 @@
 
 namespace bide::server {
 
-// What the form of an answer depends on, besides the answer.
-struct AnswerForm {
+struct Framing {
+  bool is_http_1_0 = false;
+  bool keep_alive = true;
+  bool chunked = false;                       // A stream; over HTTP/1.0 it ends with the connection.
+  std::optional<std::uint64_t> length = {};   // Of the body. Nothing: there is none to speak of, as with 204.
+};
+
+// Up to and with the empty line. Fields with line ends in them are left out.
+std::string head_text(const Response& response, const Framing& framing);
+
+// One chunk of a chunked body.
+void append_chunk(std::string& out, std::string_view bytes);
+inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
+
+// How an answer is written depends on the request, too.
+struct ResponseForm {
   Method method = Method::kGet;
   bool is_http_1_0 = false;
   bool keep_alive = true;
   bool takes_gzip = false;
 };
 
-class Outgoing {
+class ResponseWriter {
  public:
   // Compressed, where that is worth it and the client takes it.
-  void begin(Response response, const AnswerForm& form);
+  void begin(Response response, const ResponseForm& form);
 
   // The interim answer 100, before the one to the request.
   void begin_continue();
 
-  void begin_stream(const Response& head, const AnswerForm& form);
+  void begin_stream(const Response& head, const ResponseForm& form);
   // To a stream. After the last there must be no more.
   void add(std::string bytes, bool is_last);
 
@@ -43,6 +59,8 @@ class Outgoing {
   void release();
 
  private:
+  void start(std::string text);
+
   std::string text_;  // Being written, from `at_` on; then the body.
   std::string body_;
   std::size_t at_ = 0;
