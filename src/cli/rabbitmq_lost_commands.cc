@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "brokers/rabbitmq/lost_set.h"
+#include "brokers/rabbitmq/native_dialect.h"
 #include "cli/command_groups.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -30,7 +31,7 @@ constexpr Flag kToFlag = {"--to", "NAME", "to this bide queue, instead of the on
 // The connections that it takes to look at lost messages and to send them on.
 struct LostOffice {
   explicit LostOffice(const Invocation& call)
-      : settings(rabbitmq_settings(call)), publisher(open(settings)), visits(settings, stamps) {}
+      : settings(rabbitmq_settings(call)), publisher(open(settings)), browser(settings, stamps) {}
 
   static std::unique_ptr<Publisher> open(const Settings& settings) {
     Result<std::unique_ptr<Publisher>> opened = Publisher::open(settings);
@@ -41,8 +42,9 @@ struct LostOffice {
   const Settings settings;
   Stamps stamps;
   const std::unique_ptr<Publisher> publisher;
-  Visits visits;
-  LostSet lost{settings, visits, *publisher};
+  NativeDialect dialect{settings, stamps};
+  QueueBrowser browser;
+  LostSet lost{settings, dialect, browser, *publisher};
 };
 
 std::string queue_name(const Invocation& call, const Flag& flag) {

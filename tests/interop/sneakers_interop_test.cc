@@ -172,7 +172,7 @@ TEST_F(SneakersInterop, JobForAQueueThatIsNotThereIsRefused) {
   job.queue = queue_ + "-missing";
   const Result<Enqueued> enqueued = enqueue(*opened->broker, job);
   ASSERT_FALSE(enqueued);
-  EXPECT_EQ(enqueued.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(enqueued.error().code, ErrorCode::kNotFound);
   EXPECT_NE(enqueued.error().message.find("no queue took"), std::string::npos) << enqueued.error().message;
 }
 

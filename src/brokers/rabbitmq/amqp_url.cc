@@ -190,9 +190,10 @@ constexpr std::array kOptions = {
 };
 
 // Understood by the modes for other systems only, which check the values.
-constexpr std::array<std::string_view, 9> kCompatOptions = {"namespace",     "exchange", "retry_max_times",
-                                                            "retry_timeout", "steps",    "retry_max",
-                                                            "error_format",  "queues",   "kind"};
+constexpr std::array<std::string_view, 14> kCompatOptions = {
+    "namespace", "exchange",     "retry_exchange", "retry_error_exchange", "retry_requeue_exchange", "retry_routing_key",
+    "durable",   "retry_max",    "retry_timeout",  "retry_max_times",      "steps",                  "error_format",
+    "queues",    "kind"};
 
 Status apply_option(Settings& settings, std::string_view text) {
   const std::string_view name = text.substr(0, text.find('='));

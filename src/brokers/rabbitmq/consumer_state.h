@@ -32,7 +32,7 @@
 
 namespace bide::brokers::rabbitmq {
 
-inline constexpr ChannelNumber kFirstSource = Dialect::kLastDeclaring + 1;
+inline constexpr ChannelNumber kFirstSource = Dialect::kDeclaring + 1;
 inline constexpr ChannelNumber kLastSource = 1000;  // The server allows twice as many, unless it is told otherwise.
 
 inline Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
@@ -89,7 +89,6 @@ struct Consumer::State {
   void step();
   void wait_for_work(Milliseconds longest, bool idle = false);
   void connect();
-  Result<Connection*> reach_server();
   void lose(const Error& error);
   void take_events();
   void take_event(Event event);
@@ -97,7 +96,7 @@ struct Consumer::State {
   void hand_out();
   void shut_down();
   bool on_thread() const { return std::this_thread::get_id() == thread_id; }
-  Time now() const;
+  Time now() const { return wall_now(); }
   template <std::uint64_t Stats::*field>
   void count(std::uint64_t by = 1) {
     std::lock_guard lock(stats_mutex);

@@ -7,7 +7,7 @@
 
 #include "brokers/rabbitmq/drift.h"
 #include "brokers/rabbitmq/found_queues.h"
-#include "brokers/rabbitmq/lost_message.h"
+#include "brokers/rabbitmq/lost_set.h"
 #include "brokers/rabbitmq/probe.h"
 #include "brokers/rabbitmq/version_facts.h"
 #include "core/duration.h"

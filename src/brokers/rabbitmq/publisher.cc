@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "bide/wait.h"
 #include "brokers/rabbitmq/publisher_state.h"
 #include "brokers/rabbitmq/version_facts.h"
 #include "platform/fatal.h"
@@ -89,6 +90,33 @@ void Publisher::publish(std::vector<Publication> publications) {
     }
   }
   if (wake) state_->waker.wake();
+}
+
+void Publisher::publish(std::vector<Publication> publications, std::function<void(std::vector<Status>)> done) {
+  struct Batch {
+    std::vector<Status> statuses;
+    std::size_t missing;
+    std::function<void(std::vector<Status>)> done;
+  };
+  if (publications.empty()) return done({});
+  const std::size_t count = publications.size();
+  const auto batch = std::make_shared<Batch>(Batch{std::vector<Status>(count), count, std::move(done)});
+  for (std::size_t i = 0; i < count; ++i) {
+    publications[i].done = [batch, i](Status status) {
+      batch->statuses[i] = std::move(status);
+      if (--batch->missing == 0) batch->done(std::move(batch->statuses));
+    };
+  }
+  publish(std::move(publications));
+}
+
+Status Publisher::publish_and_wait(Publication publication) {
+  return wait<void>([&](Completion<void> done) {
+    publication.done = std::move(done);
+    std::vector<Publication> one;
+    one.push_back(std::move(publication));
+    publish(std::move(one));
+  });
 }
 
 Pressure Publisher::pressure() const {
@@ -217,6 +245,11 @@ Status Publisher::State::open_lane(Lane& lane) {
   return connection->confirm_select(last_channel);
 }
 
+// Messages of others need it for their delays only.
+Status Publisher::State::declare_foundation() {
+  return settings.compat.empty() ? declared.foundation(*connection) : Status();
+}
+
 Status Publisher::State::set_up() {
   declared.reconnected();
   counting_open = false;
@@ -227,7 +260,7 @@ Status Publisher::State::set_up() {
   for (Lane* lane : {&jobs, &notices}) {
     if (Status status = open_lane(*lane); !status) return status;
   }
-  if (Status status = declared.foundation(*connection); !status) return status;
+  if (Status status = declare_foundation(); !status) return status;
   backoff.reset();
   set_trouble("", false);
   std::lock_guard lock(mutex);
@@ -298,7 +331,7 @@ void Publisher::State::take_closure(Lane& lane, ChannelNumber channel, const Err
   }
   declared.forget();
   Status status = in_use ? open_lane(lane) : Status();
-  if (status) status = declared.foundation(*connection);
+  if (status) status = declare_foundation();
   if (!status) lose(status.error());
 }
 

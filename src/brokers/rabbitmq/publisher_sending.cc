@@ -5,7 +5,6 @@
 
 #include "brokers/rabbitmq/job_message.h"
 #include "brokers/rabbitmq/notices.h"
-#include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher_state.h"
 #include "core/quote.h"
 #include "platform/clock.h"
@@ -29,8 +28,22 @@ constexpr Milliseconds kLookForLate{100};
 // of its own. So much lateness is borne for that.
 Milliseconds bearable(Milliseconds delay) { return std::clamp(delay / 100, Milliseconds(20), Milliseconds(1000)); }
 
-bool is_final(ErrorCode code) {
-  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kPermissionDenied || code == ErrorCode::kUnsupported;
+// A queue of our own that is not found has no home yet; one of others is not there.
+bool is_final(ErrorCode code, Destination::Kind kind) {
+  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kPermissionDenied || code == ErrorCode::kUnsupported ||
+         (code == ErrorCode::kNotFound && kind == Destination::Kind::kExchange);
+}
+
+// A message that was sent, and one that the server returned. Ids alone are not enough: the same job may be sent to
+// several queues, or twice.
+bool is_same(const AmqpMessage& sent, const AmqpMessage& returned) {
+  if (sent.message_id != returned.message_id) return false;
+  for (const char* stamp : {"bide-generation", "bide-published"}) {
+    const Field* const ours = find_field(sent.headers, stamp);
+    const Field* const theirs = find_field(returned.headers, stamp);
+    if ((ours == nullptr) != (theirs == nullptr) || (ours != nullptr && !(*ours == *theirs))) return false;
+  }
+  return sent.body == returned.body;
 }
 
 }  // namespace
@@ -53,17 +66,22 @@ void Publisher::State::send_what_can_be_sent(Lane& lane) {
   }
 }
 
+// By way of a delay to an AMQP queue that is bound to `due`.
+Status Publisher::State::prepare_path(const Letter& entry, const std::string& queue, Route& route) {
+  const Milliseconds delay = entry.publication.to.delay;
+  const Milliseconds passed = std::chrono::floor<Milliseconds>(steady_clock::now() - entry.submitted);
+  const DelayPath path = delay_path(settings.delay, passed < bearable(delay) ? delay : delay - passed);
+  if (Status status = declared.path(*connection, path); !status) return status;
+  route = route_of(names, path, queue);
+  return {};
+}
+
 Status Publisher::State::prepare(Letter& entry, Route& route) {
   const Destination& to = entry.publication.to;
   switch (to.kind) {
-    case Destination::Kind::kReady: {
+    case Destination::Kind::kReady:
       if (Status status = declared.ready(*connection, to.name); !status) return status;
-      const Milliseconds passed = std::chrono::floor<Milliseconds>(steady_clock::now() - entry.submitted);
-      const DelayPath path = delay_path(settings.delay, passed < bearable(to.delay) ? to.delay : to.delay - passed);
-      if (Status status = declared.path(*connection, path); !status) return status;
-      route = route_of(names, path, names.queue(to.name));
-      return {};
-    }
+      return prepare_path(entry, names.queue(to.name), route);
     case Destination::Kind::kDead:
       if (Status status = declared.dead(*connection, to.name); !status) return status;
       route = {"", names.dead(to.name), {}};
@@ -75,12 +93,17 @@ Status Publisher::State::prepare(Letter& entry, Route& route) {
       }
       route = {names.notices(), "", {}};
       return {};
-    case Destination::Kind::kQueue:
-      route = {"", to.name, {}};
-      return {};
     case Destination::Kind::kExchange:
+      if (to.needs != nullptr) {
+        if (Status status = declared.others(*connection, *to.needs); !status) return status;
+      }
       route = {to.name, to.key, {}};
-      return {};
+      if (to.delay <= Milliseconds(0)) return {};
+      if (Status status = declared.foundation(*connection); !status) return status;
+      if (Status status = declared.others(*connection, {{}, {}, {{names.due(), to.key, to.key, false}}}); !status) {
+        return status;
+      }
+      return prepare_path(entry, to.key, route);
   }
   return {};
 }
@@ -98,7 +121,7 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
   if (Status status = prepare(entry, route); !status) {
     const bool alive = connection->alive();
     // Refused for good, or only now: a queue whose node is just starting has no home yet.
-    if (alive && is_final(status.error().code)) {
+    if (alive && is_final(status.error().code, entry.publication.to.kind)) {
       complete(entry, status);
       return true;
     }
@@ -268,7 +291,7 @@ void Publisher::State::take_up_later(Lane& lane) {
 void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
   for (auto& [tag, entry] : lane.sent_on(returned.channel)->in_flight) {
     if (entry.completed || entry.returned || entry.exchange != returned.exchange || entry.key != returned.key) continue;
-    if (!is_same_publication(entry.publication.message, returned.message)) continue;
+    if (!is_same(entry.publication.message, returned.message)) continue;
     entry.returned = true;
     entry.return_text = std::to_string(returned.code) + " " + returned.text + " (exchange '" + returned.exchange +
                         "', key '" + returned.key + "')";

@@ -146,6 +146,8 @@ struct Publisher::State {
   bool may_send(const Lane& lane) const;
   void send_what_can_be_sent(Lane& lane);
   Status prepare(Letter& entry, Route& route);
+  Status prepare_path(const Letter& entry, const std::string& queue, Route& route);
+  Status declare_foundation();
   bool send(Lane& lane, Letter entry);
   void send_later(Lane& lane, Letter entry);
   void take_up_later(Lane& lane);

@@ -1,0 +1,142 @@
+// rabbitmq_cluster_run: producers and workers on a cluster of three nodes, one fault after another: a random node is
+// killed, or the leader of the queue, or a node is paused. Then everything is healed and drained, and the histories are
+// held against what is there.
+//
+//   rabbitmq_cluster_run [--faults N] [--seed N]
+//
+// Ends with 0 when nothing was lost, started early or ran after it was settled, 1 when something was, and 2 when it was
+// no test: publishing did not go on, or too little was confirmed. Prints what ran twice, which a failover may cause.
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "rabbitmq/load.h"
+#include "rabbitmq/verdict.h"
+#include "support/rabbitmq_server.h"
+#include "support/seeded_random.h"
+
+namespace bide::rabbitmq_test {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr int kNodes = 3;
+constexpr char kPrefix[] = "run";
+
+struct Options {
+  int faults = 9;
+  std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+};
+
+class Run {
+ public:
+  explicit Run(const Options& options) : options_(options), random_(options.seed), server_(kNodes), load_(load()) {}
+
+  int run() {
+    load_.start_producing();
+    for (int fault = 1; fault <= options_.faults; ++fault) {
+      const std::uint64_t before = load_.confirmed();
+      const auto start = steady_clock::now();
+      const std::string what = harm();
+      if (!load_.await_confirmed(before + kMore)) return not_a_test(what + ": publishing does not go on");
+      const auto pause = duration_cast<milliseconds>(steady_clock::now() - start);
+      heal();
+      std::printf("%d: %s, %llu more confirmed after %lld ms, %llu unfinished\n", fault, what.c_str(),
+                  static_cast<unsigned long long>(kMore), static_cast<long long>(pause.count()),
+                  static_cast<unsigned long long>(load_.unfinished()));
+      std::fflush(stdout);
+    }
+    load_.stop_producing();
+    const bool drained = load_.drain(std::chrono::minutes(5));
+    if (!drained) std::printf("%llu confirmed jobs have not come to an end\n", static_cast<unsigned long long>(load_.unfinished()));
+    const crash::Findings findings = load_.examine();
+    std::printf("%d faults\n%s", options_.faults, findings.report().c_str());
+    bool good = drained;
+    for (const auto& [violation, count] : findings.violations) good = good && (count == 0 || is_a_duplicate(violation));
+    const auto again = static_cast<unsigned long long>(load_.forgotten());
+    std::printf("run after they were settled by the same process: %llu\n", again);
+    if (findings.confirmed < static_cast<std::uint64_t>(options_.faults) * kMore) return not_a_test("too little load");
+    return good && again == 0 ? 0 : 1;
+  }
+
+ private:
+  static constexpr std::uint64_t kMore = 60;  // Confirmed after a fault, before the next.
+
+  LoadOptions load() const {
+    std::string hosts;
+    for (int node = 0; node < kNodes; ++node) {
+      hosts += (node > 0 ? "," : "") + ("127.0.0.1:" + std::to_string(server_.port(node)));
+    }
+    const std::string url = "amqp://guest:guest@" + hosts + "?prefix=" + kPrefix;
+    return {.producer_url = url, .worker_url = url, .pause = milliseconds(150), .seed = options_.seed};
+  }
+
+  std::string harm() {
+    victim_ = static_cast<int>(random_.next_below(kNodes));
+    const std::uint64_t kind = random_.next_below(3);
+    if (kind == 1) {
+      const int leader = server_.leader_of(std::string(kPrefix) + ".queue.default");
+      if (leader >= 0) victim_ = leader;
+    }
+    const std::string name = "node" + std::to_string(victim_ + 1);
+    load_.note_outage(name);
+    if (kind == 2) {
+      server_.pause(victim_);
+      paused_ = true;
+      std::this_thread::sleep_for(milliseconds(500 + static_cast<std::int64_t>(random_.next_below(7500))));
+      return "pause of " + name;
+    }
+    server_.kill(victim_);
+    return (kind == 1 ? "kill of the leader, " : "kill of ") + name;
+  }
+
+  void heal() {
+    if (paused_) server_.resume(victim_);
+    paused_ = false;
+    server_.start(victim_);
+  }
+
+  static int not_a_test(const std::string& why) {
+    std::printf("no test: %s\n", why.c_str());
+    return 2;
+  }
+
+  const Options options_;
+  support::SeededRandom random_;
+  support::RabbitmqServer server_;
+  Load load_;
+  int victim_ = 0;
+  bool paused_ = false;
+};
+
+int main_program(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string name = arguments[i];
+    if (name == "--faults") options.faults = std::atoi(arguments[i + 1]);
+    if (name == "--seed") options.seed = std::strtoull(arguments[i + 1], nullptr, 10);
+  }
+  if (!support::RabbitmqServer::is_installed()) {
+    std::printf("rabbitmq-server is not installed\n");
+    return 0;
+  }
+  std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
+  return Run(options).run();
+}
+
+}  // namespace
+}  // namespace bide::rabbitmq_test
+
+int main(int count, char** arguments) {
+  try {
+    return bide::rabbitmq_test::main_program(count, arguments);
+  } catch (const std::exception& error) {
+    std::printf("no test: %s\n", error.what());
+    return 2;
+  }
+}
