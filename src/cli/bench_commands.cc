@@ -5,11 +5,11 @@
 #include <string>
 
 #include "bench/broker_bench.h"
+#include "bench/broker_setup.h"
 #include "bench/engine_bench.h"
 #include "bench/server_bench.h"
 #include "bench/steps_bench.h"
 #include "bench/worker_bench.h"
-#include "brokers/bench_ground.h"
 #include "cli/command_groups.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -84,13 +84,18 @@ JsonObject to_json(const bench::BrokerFigures& f) {
   JsonObject enqueue;
   enqueue.add("per_s", f.enqueue_per_s);
   if (f.ceiling_enqueue_per_s && f.enqueue_ratio) {
-    json.add("ceiling", JsonObject().add("enqueue_per_s", *f.ceiling_enqueue_per_s).add("rounds", to_json(f.ceiling_rounds)));
+    json.add("ceiling", JsonObject()
+                            .add("enqueue_per_s", *f.ceiling_enqueue_per_s)
+                            .add("single_p50_us", f.ceiling_single_p50_us.value_or(0))
+                            .add("single_p99_us", f.ceiling_single_p99_us.value_or(0))
+                            .add("rounds", to_json(f.ceiling_rounds)));
     enqueue.add("ratio", *f.enqueue_ratio);
   } else {
     json.add("ceiling", JsonObject().add_null("enqueue_per_s"));
     enqueue.add_null("ratio");
   }
-  json.add("enqueue", enqueue.add("single_p50_us", f.single_p50_us).add("rounds", to_json(f.enqueue_rounds)));
+  enqueue.add("single_p50_us", f.single_p50_us).add("single_p99_us", f.single_p99_us);
+  json.add("enqueue", enqueue.add("rounds", to_json(f.enqueue_rounds)));
   json.add("cycle", JsonObject().add("per_s", f.cycle_per_s).add("rounds", to_json(f.cycle_rounds)));
   json.add("lateness", JsonObject()
                            .add("jobs", f.lateness_jobs)
@@ -173,8 +178,8 @@ int bench_worker(const Invocation& call) {
 }
 
 int bench_broker(const Invocation& call) {
-  const brokers::BenchGround ground = [&] {
-    Result<brokers::BenchGround> prepared = brokers::prepare_bench(url_of(call));
+  const bench::BrokerSetup setup = [&] {
+    Result<bench::BrokerSetup> prepared = bench::prepare_broker(url_of(call));
     if (prepared) return *prepared;
     const ErrorCode code = prepared.error().code;
     const bool wrong_url = code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
@@ -183,28 +188,33 @@ int bench_broker(const Invocation& call) {
   StatusLine status;
   bench::BrokerBenchOptions options;
   options.quick = call.has("--quick");
-  options.bare_enqueue_rate = ground.bare_enqueue_rate;
+  options.bare_enqueue_rate = setup.bare_enqueue_rate;
+  options.bare_single_us = setup.bare_single_us;
   options.progress = [&](std::string_view what, int part, int parts) {
     status.show(progress_bar(static_cast<double>(part) / parts) + " " + std::string(what));
   };
   Result<bench::BrokerFigures> figures = [&] {
-    Client client = open_client(ground.url, Missing::kCreate);
+    Client client = open_client(setup.url, Missing::kCreate);
     return bench::bench_broker(client.broker(), client.inspector(), options);
   }();
   status.clear();
-  const Status cleaned = ground.clean_up(bench::broker_bench_queues());
+  const Status cleaned = setup.clean_up(bench::broker_bench_queues());
   const bench::BrokerFigures measured = take(std::move(figures));
   take(cleaned);
   if (call.json()) {
-    std::puts(to_json(measured).add("nodes", ground.nodes).text().c_str());
+    std::puts(to_json(measured).add("nodes", setup.nodes).text().c_str());
     return kOk;
   }
-  std::printf("on %d %s (hosts of the URL that answer)\n", ground.nodes, ground.nodes == 1 ? "node" : "nodes");
+  std::printf("on %d %s (hosts of the URL that answer)\n", setup.nodes, setup.nodes == 1 ? "node" : "nodes");
   if (measured.ceiling_enqueue_per_s) {
-    std::printf("limit of this server: %.1f k bare confirmed publishes/s\n", *measured.ceiling_enqueue_per_s / 1e3);
+    std::printf("limit of this server: %.1f k bare confirmed publishes/s, one at a time %.0f us (p50), %.0f us (p99)\n",
+                *measured.ceiling_enqueue_per_s / 1e3, measured.ceiling_single_p50_us.value_or(0),
+                measured.ceiling_single_p99_us.value_or(0));
   }
-  std::printf("enqueue %.1f k/s, one at a time %.0f us (p50); enqueue, lease, settle %.1f k/s; lateness p50 %.1f ms\n\n",
-              measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.cycle_per_s / 1e3, measured.lateness_p50_ms);
+  std::printf("enqueue %.1f k/s, one at a time %.0f us (p50), %.0f us (p99); enqueue, lease, settle %.1f k/s; lateness p50 "
+              "%.1f ms\n\n",
+              measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.single_p99_us, measured.cycle_per_s / 1e3,
+              measured.lateness_p50_ms);
   print_goals(bench::goals(measured));
   return kOk;
 }

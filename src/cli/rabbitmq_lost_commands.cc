@@ -29,8 +29,8 @@ constexpr Flag kAllFlag = {"--all", "", "all of them"};
 constexpr Flag kToFlag = {"--to", "NAME", "to this bide queue, instead of the one each belongs to"};
 
 // The connections that it takes to look at lost messages and to send them on.
-struct LostOffice {
-  explicit LostOffice(const Invocation& call)
+struct LostMessages {
+  explicit LostMessages(const Invocation& call)
       : settings(rabbitmq_settings(call)), publisher(open(settings)), browser(settings, stamps) {}
 
   static std::unique_ptr<Publisher> open(const Settings& settings) {
@@ -80,8 +80,8 @@ JsonObject to_json(const LostMessage& message) {
 
 int list(const Invocation& call) {
   const LostSet::Choice chosen = choice_of(call, true);
-  LostOffice office(call);
-  std::vector<LostMessage> all = take(office.lost.list());
+  LostMessages messages(call);
+  std::vector<LostMessage> all = take(messages.lost.list());
   std::erase_if(all, [&](const LostMessage& message) { return !chosen(message); });
   if (call.json()) {
     JsonArray array;
@@ -126,17 +126,17 @@ int tell_what_moved(const Invocation& call, std::string_view verb, const std::ve
 int requeue(const Invocation& call) {
   const LostSet::Choice chosen = choice_of(call, false);
   const std::string to = queue_name(call, kToFlag);
-  LostOffice office(call);
-  return tell_what_moved(call, "requeued", take(office.lost.requeue(chosen, to)));
+  LostMessages messages(call);
+  return tell_what_moved(call, "requeued", take(messages.lost.requeue(chosen, to)));
 }
 
 int remove(const Invocation& call) {
   const LostSet::Choice chosen = choice_of(call, false);
-  LostOffice office(call);
-  const std::vector<LostMessage> all = take(office.lost.list());
+  LostMessages messages(call);
+  const std::vector<LostMessage> all = take(messages.lost.list());
   const auto count = std::count_if(all.begin(), all.end(), chosen);
   if (count > 0) confirm(call, "delete " + std::to_string(count) + " lost messages for good");
-  return tell_what_moved(call, "deleted", take(office.lost.remove(chosen)));
+  return tell_what_moved(call, "deleted", take(messages.lost.remove(chosen)));
 }
 
 }  // namespace

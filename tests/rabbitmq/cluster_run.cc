@@ -2,7 +2,9 @@
 // killed, or the leader of the queue, or a node is paused. Then everything is healed and drained, and the histories are
 // held against what is there.
 //
-//   rabbitmq_cluster_run [--faults N] [--seed N]
+//   rabbitmq_cluster_run [--faults N] [--minutes N] [--seed N]
+//
+// Ends after so many faults, or with the first one after so many minutes.
 //
 // Ends with 0 when nothing was lost, started early or ran after it was settled, 1 when something was, and 2 when it was
 // no test: publishing did not go on, or too little was confirmed. Prints what ran twice, which a failover may cause.
@@ -30,6 +32,7 @@ constexpr char kPrefix[] = "run";
 
 struct Options {
   int faults = 9;
+  std::chrono::minutes at_most{24 * 60};
   std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
 };
 
@@ -39,14 +42,16 @@ class Run {
 
   int run() {
     load_.start_producing();
-    for (int fault = 1; fault <= options_.faults; ++fault) {
+    const auto end = steady_clock::now() + options_.at_most;
+    int faults = 0;
+    for (; faults < options_.faults && steady_clock::now() < end; ++faults) {
       const std::uint64_t before = load_.confirmed();
       const auto start = steady_clock::now();
       const std::string what = harm();
       if (!load_.await_confirmed(before + kMore)) return not_a_test(what + ": publishing does not go on");
       const auto pause = duration_cast<milliseconds>(steady_clock::now() - start);
-      heal();
-      std::printf("%d: %s, %llu more confirmed after %lld ms, %llu unfinished\n", fault, what.c_str(),
+      server_.start(victim_);
+      std::printf("%d: %s, %llu more confirmed after %lld ms, %llu unfinished\n", faults + 1, what.c_str(),
                   static_cast<unsigned long long>(kMore), static_cast<long long>(pause.count()),
                   static_cast<unsigned long long>(load_.unfinished()));
       std::fflush(stdout);
@@ -55,12 +60,13 @@ class Run {
     const bool drained = load_.drain(std::chrono::minutes(5));
     if (!drained) std::printf("%llu confirmed jobs have not come to an end\n", static_cast<unsigned long long>(load_.unfinished()));
     const crash::Findings findings = load_.examine();
-    std::printf("%d faults\n%s", options_.faults, findings.report().c_str());
+    std::printf("%d faults\n%s", faults, findings.report().c_str());
     bool good = drained;
     for (const auto& [violation, count] : findings.violations) good = good && (count == 0 || is_a_duplicate(violation));
     const auto again = static_cast<unsigned long long>(load_.forgotten());
-    std::printf("run after they were settled by the same process: %llu\n", again);
-    if (findings.confirmed < static_cast<std::uint64_t>(options_.faults) * kMore) return not_a_test("too little load");
+    std::printf("run after they were settled by the same process: %llu; enqueues refused and sent again: %llu\n", again,
+                static_cast<unsigned long long>(load_.refused()));
+    if (findings.confirmed < static_cast<std::uint64_t>(faults) * kMore) return not_a_test("too little load");
     return good && again == 0 ? 0 : 1;
   }
 
@@ -86,19 +92,14 @@ class Run {
     const std::string name = "node" + std::to_string(victim_ + 1);
     load_.note_outage(name);
     if (kind == 2) {
+      const milliseconds length(500 + static_cast<std::int64_t>(random_.next_below(11'500)));
       server_.pause(victim_);
-      paused_ = true;
-      std::this_thread::sleep_for(milliseconds(500 + static_cast<std::int64_t>(random_.next_below(7500))));
-      return "pause of " + name;
+      std::this_thread::sleep_for(length);
+      server_.resume(victim_);
+      return "pause of " + name + " for " + std::to_string(length.count()) + " ms";
     }
     server_.kill(victim_);
     return (kind == 1 ? "kill of the leader, " : "kill of ") + name;
-  }
-
-  void heal() {
-    if (paused_) server_.resume(victim_);
-    paused_ = false;
-    server_.start(victim_);
   }
 
   static int not_a_test(const std::string& why) {
@@ -111,7 +112,6 @@ class Run {
   support::RabbitmqServer server_;
   Load load_;
   int victim_ = 0;
-  bool paused_ = false;
 };
 
 int main_program(int count, char** arguments) {
@@ -119,6 +119,7 @@ int main_program(int count, char** arguments) {
   for (int i = 1; i + 1 < count; i += 2) {
     const std::string name = arguments[i];
     if (name == "--faults") options.faults = std::atoi(arguments[i + 1]);
+    if (name == "--minutes") options.at_most = std::chrono::minutes(std::atoi(arguments[i + 1]));
     if (name == "--seed") options.seed = std::strtoull(arguments[i + 1], nullptr, 10);
   }
   if (!support::RabbitmqServer::is_installed()) {

@@ -88,9 +88,10 @@ Status set_queue_type(Settings& settings, const std::string& value) {
 }
 
 Status set_radix(Settings& settings, const std::string& value) {
-  if (value != "16" && value != "4") return invalid("invalid radix " + quoted(value) + "; allowed is 16 or 4");
-  settings.delay.radix = value == "16" ? 16 : 4;
-  return {};
+  for (const int radix : {4, 16, 64, 256}) {
+    if (value == std::to_string(radix)) return settings.delay.radix = radix, Status();
+  }
+  return invalid("invalid radix " + quoted(value) + "; allowed is 4, 16, 64 or 256");
 }
 
 // A plain number is significant digits, a duration is a unit.

@@ -143,7 +143,7 @@ void Consumer::State::finish(const LeaseRef& lease, bool ends, const Departure& 
   // ends here ends with the copies that earlier tries to settle it may have left behind.
   const JobDelivery delivery = std::move(held->delivery);
   const JobMessage& message = delivery.message();
-  settled.add(lease, held->outcome, ends ? settled.last_copy_of(message) : message.published);
+  settled.add(message, lease.token, held->outcome, ends ? settled.last_copy_of(message) : message.published);
   release(lease.id);
   leave(delivery, departure);
   for (auto& one : all) answers.push_back(std::move(one));
@@ -262,7 +262,7 @@ void Consumer::State::replace(JobDelivery delivery, Publication publication, boo
     const JobDelivery& original = both->first;
     if (status) {
       // Should the acknowledgement be lost, it comes once more; it must not be replaced once more.
-      settled.add(id, ends ? settled.last_copy_of(original.message()) : published);
+      settled.add(original.message(), ends ? settled.last_copy_of(original.message()) : published);
       return acknowledge(original);
     }
     // What cannot be written again (its headers are too long) is passed on by the server itself.
@@ -277,7 +277,7 @@ void Consumer::State::replace(JobDelivery delivery, Publication publication, boo
 void Consumer::State::replace_later(std::shared_ptr<std::pair<JobDelivery, Publication>> both, bool ends) {
   timers.after(kTryAgain, [this, both, ends] {
     const JobMessage& message = both->first.message();
-    if (settled.is_over(message.job.id, message.published)) {
+    if (settled.is_over(message)) {
       count<&Stats::repeated_acks>();
       return acknowledge(both->first);
     }

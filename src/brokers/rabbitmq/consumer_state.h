@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -64,6 +65,7 @@ struct Consumer::State {
   std::map<ChannelNumber, std::shared_ptr<Source>> sources;
   ChannelNumber last_channel = kLastSource;
   std::uint64_t last_serial = 0;
+  std::set<std::string> looks_for_lost;  // With declare=no: queues for which somebody looks now and then.
 
   Leases leases;
   Milliseconds consumer_timeout;  // The server's, as far as it is known.
@@ -114,6 +116,7 @@ struct Consumer::State {
   void stop(const std::shared_ptr<Source>& source);
   bool cancel(const std::shared_ptr<Source>& source, const std::string& tag);
   void look_for_lost(const std::string& queue);
+  void look_for_lost_again(const std::string& queue);
   void lose_channel(std::shared_ptr<Source> source);  // By value: the caller's may be the one in `sources`.
   int wanted_prefetch(const Source& source) const;
   void lend();

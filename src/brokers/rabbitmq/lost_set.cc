@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "brokers/rabbitmq/probe.h"
+#include "brokers/rabbitmq/stamps.h"
 #include "core/job_rules.h"
 #include "platform/local_socket.h"
 
@@ -68,6 +69,8 @@ LostMessage lost_message_of(const AmqpMessage& message, const Names& names) {
       reason == nullptr || (*reason == "expired" && where != nullptr && !where->starts_with(names.queue("")));
   lost.why = on_its_way ? std::string(kNoWayToGo) : *reason;
   lost.bytes = message.body.size();
+  const Field* due = find_field(message.headers, "bide-due");
+  lost.is_due = due == nullptr || due->number() == nullptr || Time(Milliseconds(*due->number())) <= wall_now();
   return lost;
 }
 
@@ -162,7 +165,9 @@ Result<std::size_t> LostSet::bring_back(const std::string& queue) {
   const std::string source = dialect_.source(queue);
   const auto is_its = [&](const LostMessage& each) { return each.queue == queue || each.destination == source; };
   const Result<std::vector<Moved>> moved =
-      requeue([&](const LostMessage& each) { return is_its(each) && each.why == kNoWayToGo; }, queue);
+      requeue([&](const LostMessage& each) {
+        return is_its(each) && each.why == kNoWayToGo && (declares_ || each.is_due);
+      }, queue);
   if (!moved) return moved.error();
   std::size_t brought = 0;
   for (const Moved& each : *moved) brought += each.status ? 1 : 0;

@@ -30,6 +30,7 @@ struct LostMessage {
   std::string destination = {};  // The AMQP queue at the end of its delay; empty when it was not delayed.
   std::string why = {};          // "no_way", or in the server's words: "delivery_limit", "rejected" ...
   std::uint64_t bytes = 0;
+  bool is_due = true;
 };
 
 // What a message says about itself.
@@ -49,7 +50,11 @@ class LostSet {
   };
 
   LostSet(const Settings& settings, const Dialect& dialect, QueueBrowser& browser, Publisher& publisher)
-      : names_(settings.prefix), dialect_(dialect), browser_(browser), publisher_(publisher) {}
+      : names_(settings.prefix),
+        declares_(settings.declare),
+        dialect_(dialect),
+        browser_(browser),
+        publisher_(publisher) {}
 
   // Oldest first.
   Result<std::vector<LostMessage>> list();
@@ -58,7 +63,8 @@ class LostSet {
   Result<std::vector<Moved>> requeue(const Choice& chosen, const std::string& to = {});
   Result<std::vector<Moved>> remove(const Choice& chosen);
 
-  // Jobs that became due while their queue did not exist are brought to that queue, which is there again. How many.
+  // Jobs that became due while their queue did not exist are brought to that queue, which is there again. How many. With
+  // declare=no those that are due only: the others would lose their way once more.
   Result<std::size_t> bring_back(const std::string& queue);
 
  private:
@@ -68,6 +74,7 @@ class LostSet {
   Result<std::vector<Moved>> act(const Choice& chosen, const Action& action);
 
   const Names names_;
+  const bool declares_;
   const Dialect& dialect_;
   QueueBrowser& browser_;
   Publisher& publisher_;

@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 constexpr int kBurst = 64;
 constexpr Milliseconds kNotNow{100};
 constexpr Milliseconds kRenewalPause{500};
-constexpr Milliseconds kFull{2000};
+constexpr Milliseconds kFull{10'000};
 constexpr Milliseconds kFullFor{10'000};
 constexpr Milliseconds kLookForLate{100};
 
@@ -60,14 +60,14 @@ bool Publisher::State::may_send(const Lane& lane) const {
 // Not more than a burst: then the confirms are looked at.
 void Publisher::State::send_what_can_be_sent(Lane& lane) {
   for (int burst = 0; burst < kBurst && may_send(lane); ++burst) {
-    Letter entry = std::move(lane.waiting.front());
+    PendingPublish entry = std::move(lane.waiting.front());
     lane.waiting.pop_front();
     if (!send(lane, std::move(entry))) return;
   }
 }
 
 // By way of a delay to an AMQP queue that is bound to `due`.
-Status Publisher::State::prepare_path(const Letter& entry, const std::string& queue, Route& route) {
+Status Publisher::State::prepare_path(const PendingPublish& entry, const std::string& queue, Route& route) {
   const Milliseconds delay = entry.publication.to.delay;
   const Milliseconds passed = std::chrono::floor<Milliseconds>(steady_clock::now() - entry.submitted);
   const DelayPath path = delay_path(settings.delay, passed < bearable(delay) ? delay : delay - passed);
@@ -76,7 +76,7 @@ Status Publisher::State::prepare_path(const Letter& entry, const std::string& qu
   return {};
 }
 
-Status Publisher::State::prepare(Letter& entry, Route& route) {
+Status Publisher::State::prepare(PendingPublish& entry, Route& route) {
   const Destination& to = entry.publication.to;
   switch (to.kind) {
     case Destination::Kind::kReady:
@@ -109,7 +109,7 @@ Status Publisher::State::prepare(Letter& entry, Route& route) {
 }
 
 // False when the connection was lost over it.
-bool Publisher::State::send(Lane& lane, Letter entry) {
+bool Publisher::State::send(Lane& lane, PendingPublish entry) {
   // The server would close the channel, and everything on it would be sent again.
   if (const std::size_t length = entry.publication.message.body.size(); length > message_bytes) {
     complete(entry, Error{ErrorCode::kInvalidArgument,
@@ -193,10 +193,10 @@ void Publisher::State::take_counts(const std::string& queue, std::uint64_t messa
   counted.clear();
   // Those that waited for it are the next.
   std::erase_if(jobs.later, [&](auto& each) {
-    Letter& letter = each.second;
-    if (!letter.awaits_count || letter.publication.to.name != queue) return false;
-    letter.awaits_count = false;
-    jobs.waiting.push_back(std::move(letter));
+    PendingPublish& pending = each.second;
+    if (!pending.awaits_count || pending.publication.to.name != queue) return false;
+    pending.awaits_count = false;
+    jobs.waiting.push_back(std::move(pending));
     return true;
   });
 }
@@ -237,16 +237,16 @@ void Publisher::State::take_confirm(Lane& lane, const Confirm& confirm) {
   SentOn& sent = *lane.sent_on(confirm.channel);
   auto entry = confirm.multiple ? sent.in_flight.begin() : sent.in_flight.find(confirm.tag);
   while (entry != sent.in_flight.end() && entry->first <= confirm.tag) {
-    Letter letter = std::move(entry->second);
+    PendingPublish pending = std::move(entry->second);
     entry = sent.in_flight.erase(entry);
-    if (letter.completed) continue;  // Given up before.
-    platform::require(sent.open > 0, "letters that somebody waits for are counted");
+    if (pending.completed) continue;  // Given up before.
+    platform::require(sent.open > 0, "publishes that somebody waits for are counted");
     sent.open -= 1;
-    settle(lane, letter, confirm.accepted);
+    settle(lane, pending, confirm.accepted);
   }
 }
 
-void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
+void Publisher::State::settle(Lane& lane, PendingPublish& entry, bool accepted) {
   if (entry.returned) {
     if (!std::exchange(entry.made_again, true)) {
       // Somebody has removed the queue. It is made again, once.
@@ -276,7 +276,7 @@ void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
   send_later(lane, std::move(entry));
 }
 
-void Publisher::State::send_later(Lane& lane, Letter entry) {
+void Publisher::State::send_later(Lane& lane, PendingPublish entry) {
   if (entry.deadline <= steady_clock::now()) return complete(entry, *entry.refusal);
   lane.later.emplace_back(steady_clock::now() + kNotNow, std::move(entry));
 }
@@ -299,7 +299,7 @@ void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
   }
 }
 
-void Publisher::State::complete(Letter& entry, Status status) {
+void Publisher::State::complete(PendingPublish& entry, Status status) {
   entry.completed = true;
   // Whatever the last try came to: an earlier one may have been written. Of one that came back it is known that no
   // queue has it.
@@ -331,13 +331,13 @@ void Publisher::State::give_up_late(Lane& lane, steady_clock::time_point now) {
   // Now and then, because patient ones stand between them.
   if (hopeless || now >= lane.next_look) {
     lane.next_look = now + kLookForLate;
-    std::vector<Letter> late;
-    std::erase_if(lane.waiting, [&](Letter& entry) {
+    std::vector<PendingPublish> late;
+    std::erase_if(lane.waiting, [&](PendingPublish& entry) {
       if (entry.deadline > now && !hopeless) return false;
       late.push_back(std::move(entry));
       return true;
     });
-    for (Letter& entry : late) {
+    for (PendingPublish& entry : late) {
       if (entry.refusal && !is_blocked && connection != nullptr) {
         complete(entry, *entry.refusal);
         continue;
@@ -364,9 +364,9 @@ void Publisher::State::give_up_late(SentOn& sent, steady_clock::time_point now, 
 }
 
 void Publisher::State::give_up_all(Lane& lane) {
-  for (Letter& entry : take_back_all(lane)) lane.waiting.push_back(std::move(entry));
+  for (PendingPublish& entry : take_back_all(lane)) lane.waiting.push_back(std::move(entry));
   for (auto& [when, entry] : std::exchange(lane.later, {})) lane.waiting.push_back(std::move(entry));
-  for (Letter& entry : lane.waiting) complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
+  for (PendingPublish& entry : lane.waiting) complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
   lane.waiting.clear();
 }
 
@@ -379,7 +379,7 @@ void Publisher::State::set_trouble(std::string text, bool is_blocked) {
 void Publisher::State::announce(const std::string& queue) {
   if (!settings.notices) return;
   const std::int64_t now = platform::real_clock().now().wall_us;
-  Letter entry;
+  PendingPublish entry;
   entry.publication.to.kind = Destination::Kind::kNotices;
   entry.publication.message.body = Notice{.kind = Notice::Kind::kQueue, .name = queue, .stamp = now}.to_text();
   entry.submitted = steady_clock::now();

@@ -69,6 +69,39 @@ TEST(Sneakers, TopologyIsTheOneOfTheMaxretryHandler) {
   EXPECT_EQ(topology.queues[2].name, "mail-error");
 }
 
+TEST(Sneakers, ExchangesMayHaveOtherNamesAndNeedNotBeDurable) {
+  const Sneakers dialect = sneakers({{"retry_exchange", "again"},
+                                     {"retry_error_exchange", "failed"},
+                                     {"retry_requeue_exchange", "back"},
+                                     {"retry_routing_key", "mail"},
+                                     {"durable", "no"}});
+  const Topology topology = dialect.topology("mail");
+  EXPECT_EQ(topology.exchanges[1].name, "again");
+  EXPECT_FALSE(topology.exchanges[1].durable);
+  EXPECT_EQ(topology.queues[0].arguments,
+            (FieldTable{{"x-dead-letter-exchange", "again"}, {"x-dead-letter-routing-key", "mail"}}));
+  EXPECT_FALSE(topology.queues[0].durable);
+  EXPECT_EQ(topology.queues[1].name, "again");
+  EXPECT_EQ(topology.bindings.back().source, "back");
+  EXPECT_EQ(topology.bindings.back().key, "mail");
+  EXPECT_EQ(dialect.dead_queue("mail"), "failed");
+  EXPECT_EQ(dialect.bury(received(dialect), Dead{}, kNow).exchange, "failed");
+}
+
+TEST(Sneakers, APolicyOfTheJobsOwnIsRefusedAndAPriorityIsCarried) {
+  Job job;
+  job.kind = job.queue = "mail";
+  job.priority = 7;
+  EXPECT_EQ(sneakers().enqueue(job, kNow)->message.priority, 7);
+  job.priority = -1;
+  EXPECT_EQ(sneakers().enqueue(job, kNow).error().code, ErrorCode::kUnsupported);
+  job.priority = 0;
+  EXPECT_EQ(sneakers().enqueue(job, kNow)->message.priority, std::nullopt);
+  job.retry = RetryPolicy::steps({10s});
+  EXPECT_EQ(sneakers().enqueue(job, kNow).error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(sneakers({{"steps", "10s"}}).enqueue(job, kNow)) << "it is that of the queue";
+}
+
 TEST(Sneakers, FailedAttemptIsARejectedMessage) {
   const Sneakers dialect = sneakers();
   const Result<std::optional<Send>> departure = dialect.retry(received(dialect), RetryAt{.after = 60s}, kNow);
