@@ -44,7 +44,7 @@ Result<double> enqueue_rate(Broker& broker, std::uint64_t jobs) {
   return static_cast<double>(jobs) / watch.seconds();
 }
 
-Result<double> single_p50_us(Broker& broker, int count) {
+Result<std::vector<double>> single_us(Broker& broker, int count) {
   std::vector<double> microseconds;
   for (int i = 0; i < count; ++i) {
     std::vector<Job> jobs;
@@ -56,7 +56,7 @@ Result<double> single_p50_us(Broker& broker, int count) {
     if (!answer) return answer.error();
     if (!answer->front()) return answer->front().error();
   }
-  return median(std::move(microseconds));
+  return microseconds;
 }
 
 Status measure_rates(Broker& broker, Inspector& inspector, const BrokerBenchOptions& options, const Scale& scale,
@@ -113,9 +113,16 @@ Result<BrokerFigures> bench_broker(Broker& broker, Inspector& inspector, const B
   if (Status rates = measure_rates(broker, inspector, options, scale, figures); !rates) return rates.error();
 
   next("one enqueue at a time");
-  const Result<double> single = single_p50_us(broker, scale.singles);
+  Result<std::vector<double>> single = single_us(broker, scale.singles);
   if (!single) return single.error();
-  figures.single_p50_us = *single;
+  figures.single_p50_us = quantile(*single, 0.5);
+  figures.single_p99_us = quantile(*single, 0.99);
+  if (options.bare_single_us) {
+    Result<std::vector<double>> bare = options.bare_single_us(scale.singles);
+    if (!bare) return bare.error();
+    figures.ceiling_single_p50_us = quantile(*bare, 0.5);
+    figures.ceiling_single_p99_us = quantile(*bare, 0.99);
+  }
   if (Status purged = purge(inspector, kAlone); !purged) return purged.error();
 
   next("lateness of delayed jobs");

@@ -23,6 +23,9 @@ struct BrokerFigures {
   double enqueue_per_s = 0;                          // Confirmed, many under way.
   std::optional<double> enqueue_ratio = {};          // Of the ceiling. These three are of one round, the one in the middle.
   double single_p50_us = 0;                          // One at a time.
+  double single_p99_us = 0;
+  std::optional<double> ceiling_single_p50_us = {};  // The same, bare.
+  std::optional<double> ceiling_single_p99_us = {};
   double cycle_per_s = 0;                            // Enqueued, handed out, settled.
   // Each round by itself: how much the figures above may be trusted.
   std::vector<double> ceiling_rounds = {};
@@ -38,6 +41,7 @@ struct BrokerFigures {
 struct BrokerBenchOptions {
   bool quick = false;
   std::function<Result<double>(std::uint64_t messages)> bare_enqueue_rate = nullptr;  // May be null.
+  std::function<Result<std::vector<double>>(int messages)> bare_single_us = nullptr;  // The same.
   std::function<void(std::string_view what, int part, int parts)> progress = nullptr;
 };
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "brokers/rabbitmq/amqp_url.h"
-#include "brokers/rabbitmq/compat/foreign_broker.h"
+#include "brokers/rabbitmq/compat/foreign_dialect.h"
 #include "brokers/rabbitmq/rabbitmq_broker.h"
 #include "brokers/remote/remote_broker.h"
 #include "brokers/remote/remote_url.h"
@@ -137,13 +137,13 @@ template <bool tls>
 Result<OpenedBroker> open_rabbitmq(std::string_view rest, const OpenOptions&) {
   const Result<rabbitmq::Settings> settings = rabbitmq::parse_amqp_url(rest, tls);
   if (!settings) return settings.error();
+  std::unique_ptr<rabbitmq::Dialect> dialect;
   if (!settings->compat.empty()) {
-    auto foreign = rabbitmq::compat::ForeignBroker::open(*settings);
-    if (!foreign) return foreign.error();
-    const std::shared_ptr<rabbitmq::compat::ForeignBroker> broker = std::move(*foreign);
-    return OpenedBroker{broker, broker};
+    auto other_system = rabbitmq::compat::ForeignDialect::open(*settings);
+    if (!other_system) return other_system.error();
+    dialect = std::move(*other_system);
   }
-  auto opened = rabbitmq::RabbitmqBroker::open(*settings);
+  auto opened = rabbitmq::RabbitmqBroker::open(*settings, std::move(dialect));
   if (!opened) return opened.error();
   const std::shared_ptr<rabbitmq::RabbitmqBroker> broker = std::move(*opened);
   return OpenedBroker{broker, broker};

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "bench/broker_bench.h"
+#include "bench/broker_setup.h"
 #include "bench/engine_bench.h"
 #include "bench/server_bench.h"
 #include "bench/steps_bench.h"
 #include "bench/worker_bench.h"
-#include "brokers/bench_ground.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -76,12 +76,17 @@ JsonObject to_json(const bench::BrokerFigures& f) {
   json.add("quick", f.quick);
   JsonObject ceiling;
   ceiling.add("enqueue_per_s", f.ceiling_enqueue_per_s);
-  if (f.ceiling_enqueue_per_s && f.enqueue_ratio) ceiling.add("rounds", JsonArray(f.ceiling_rounds));
+  if (f.ceiling_enqueue_per_s && f.enqueue_ratio) {
+    ceiling.add("single_p50_us", f.ceiling_single_p50_us)
+        .add("single_p99_us", f.ceiling_single_p99_us)
+        .add("rounds", JsonArray(f.ceiling_rounds));
+  }
   json.add("ceiling", ceiling);
   json.add("enqueue", JsonObject()
                           .add("per_s", f.enqueue_per_s)
                           .add("ratio", f.enqueue_ratio)
                           .add("single_p50_us", f.single_p50_us)
+                          .add("single_p99_us", f.single_p99_us)
                           .add("rounds", JsonArray(f.enqueue_rounds)));
   json.add("cycle", JsonObject().add("per_s", f.cycle_per_s).add("rounds", JsonArray(f.cycle_rounds)));
   json.add("lateness", JsonObject()
@@ -171,30 +176,34 @@ int bench_worker(const Invocation& call) {
 }
 
 int bench_broker(const Invocation& call) {
-  Result<brokers::BenchGround> ground = brokers::prepare_bench(url_of(call));
-  if (!ground) fail_configured(ground.error());
+  const Result<bench::BrokerSetup> setup = bench::prepare_broker(url_of(call));
+  if (!setup) fail_configured(setup.error());
   StatusLine status;
   bench::BrokerBenchOptions options;
   options.quick = call.has("--quick");
-  options.bare_enqueue_rate = ground->bare_enqueue_rate;
+  options.bare_enqueue_rate = setup->bare_enqueue_rate;
+  options.bare_single_us = setup->bare_single_us;
   options.progress = progress_on(status);
   Result<bench::BrokerFigures> figures = [&] {
-    Client client = open_client(ground->url, Missing::kCreate);
+    Client client = open_client(setup->url, Missing::kCreate);
     return bench::bench_broker(client.broker(), client.inspector(), options);
   }();
   status.clear();
-  const Status cleaned = ground->clean_up(bench::broker_bench_queues());
+  const Status cleaned = setup->clean_up(bench::broker_bench_queues());
   const bench::BrokerFigures measured = take(std::move(figures));
   take(cleaned);
   std::string text =
-      formatted("on %d %s (hosts of the URL that answer)\n", ground->nodes, ground->nodes == 1 ? "node" : "nodes");
+      formatted("on %d %s (hosts of the URL that answer)\n", setup->nodes, setup->nodes == 1 ? "node" : "nodes");
   if (measured.ceiling_enqueue_per_s) {
-    text += formatted("limit of this server: %.1f k bare confirmed publishes/s\n", *measured.ceiling_enqueue_per_s / 1e3);
+    text += formatted("limit of this server: %.1f k bare confirmed publishes/s, one at a time %.0f us (p50), %.0f us (p99)\n",
+                      *measured.ceiling_enqueue_per_s / 1e3, measured.ceiling_single_p50_us.value_or(0),
+                      measured.ceiling_single_p99_us.value_or(0));
   }
   text += formatted(
-      "enqueue %.1f k/s, one at a time %.0f us (p50); enqueue, lease, settle %.1f k/s; lateness p50 %.1f ms\n\n",
-      measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.cycle_per_s / 1e3, measured.lateness_p50_ms);
-  print(call, to_json(measured).add("nodes", ground->nodes), text + goals_text(bench::goals(measured)));
+      "enqueue %.1f k/s, one at a time %.0f us (p50), %.0f us (p99); enqueue, lease, settle %.1f k/s; lateness p50 %.1f ms\n\n",
+      measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.single_p99_us, measured.cycle_per_s / 1e3,
+      measured.lateness_p50_ms);
+  print(call, to_json(measured).add("nodes", setup->nodes), text + goals_text(bench::goals(measured)));
   return kOk;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "brokers/rabbitmq/lost_set.h"
+#include "brokers/rabbitmq/native_dialect.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -26,9 +27,9 @@ constexpr Flag kAllFlag = {"--all", "", "all of them"};
 constexpr Flag kToFlag = {"--to", "NAME", "to this bide queue, instead of the one each belongs to"};
 
 // The connections that it takes to look at lost messages and to send them on.
-struct LostOffice {
-  explicit LostOffice(const Invocation& call)
-      : settings(rabbitmq_settings(call)), publisher(open(settings)), visits(settings, stamps) {}
+struct LostMessages {
+  explicit LostMessages(const Invocation& call)
+      : settings(rabbitmq_settings(call)), publisher(open(settings)), browser(settings, stamps) {}
 
   static std::unique_ptr<Publisher> open(const Settings& settings) {
     Result<std::unique_ptr<Publisher>> opened = Publisher::open(settings);
@@ -39,8 +40,9 @@ struct LostOffice {
   const Settings settings;
   Stamps stamps;
   const std::unique_ptr<Publisher> publisher;
-  Visits visits;
-  LostSet lost{settings, visits, *publisher};
+  NativeDialect dialect{settings, stamps};
+  QueueBrowser browser;
+  LostSet lost{settings, dialect, browser, *publisher};
 };
 
 std::string queue_name(const Invocation& call, const Flag& flag) {
@@ -76,8 +78,8 @@ JsonObject to_json(const LostMessage& message) {
 
 int list(const Invocation& call) {
   const LostSet::Choice chosen = choice_of(call, true);
-  LostOffice office(call);
-  std::vector<LostMessage> all = take(office.lost.list());
+  LostMessages messages(call);
+  std::vector<LostMessage> all = take(messages.lost.list());
   std::erase_if(all, [&](const LostMessage& message) { return !chosen(message); });
   if (call.json()) {
     JsonArray array;
@@ -122,17 +124,17 @@ int tell_what_moved(const Invocation& call, std::string_view verb, const std::ve
 int requeue(const Invocation& call) {
   const LostSet::Choice chosen = choice_of(call, false);
   const std::string to = queue_name(call, kToFlag);
-  LostOffice office(call);
-  return tell_what_moved(call, "requeued", take(office.lost.requeue(chosen, to)));
+  LostMessages messages(call);
+  return tell_what_moved(call, "requeued", take(messages.lost.requeue(chosen, to)));
 }
 
 int remove(const Invocation& call) {
   const LostSet::Choice chosen = choice_of(call, false);
-  LostOffice office(call);
-  const std::vector<LostMessage> all = take(office.lost.list());
+  LostMessages messages(call);
+  const std::vector<LostMessage> all = take(messages.lost.list());
   const auto count = std::count_if(all.begin(), all.end(), chosen);
   if (count > 0) confirm(call, "delete " + std::to_string(count) + " lost messages for good");
-  return tell_what_moved(call, "deleted", take(office.lost.remove(chosen)));
+  return tell_what_moved(call, "deleted", take(messages.lost.remove(chosen)));
 }
 
 }  // namespace

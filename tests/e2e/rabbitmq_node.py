@@ -82,6 +82,11 @@ class RabbitmqNode:
         self.evaluate(f'{{new, _}} = rabbit_amqqueue:declare(rabbit_misc:r(<<"/">>, queue, <<"{name}">>), '
                       f'{str(durable).lower()}, false, [{terms}], none, <<"test">>)')
 
+    def set_consumer_timeout(self, milliseconds):
+        """The server looks at it twice a second while it is short."""
+        self.evaluate(f"application:set_env(rabbit, consumer_timeout, {milliseconds}), "
+                      f"application:set_env(rabbit, channel_tick_interval, {500 if milliseconds < 60000 else 60000})")
+
     def set_memory_alarm(self, on):
         self.evaluate(f"vm_memory_monitor:set_vm_memory_high_watermark({'0.00001' if on else '0.4'})")
 

@@ -336,6 +336,51 @@ class LostTest(RabbitmqTest):
         self.wait_until(lambda: self.queues()[f"{self.prefix}.lost"] == 0)
 
 
+    def test_a_retry_whose_wait_has_no_queue_is_fetched_when_it_is_due(self):
+        self.bide("rabbitmq", "apply", "--queue", "default", "--delays-up-to", "1ms", "--url", self.url)
+        url = self.url + "&declare=no"
+        for level in range(4):
+            for digit in range(1, 16):
+                name = f"{self.prefix}.delay.{level}.{digit}"
+                if name in self.queues():
+                    NODE.delete_queue(name)
+        self.bide("enqueue", "flaky", "--retry", "steps(2s)", "--url", url)
+        log = os.path.join(self.folder, "log")
+        worker = self.start("work", "--shell", f"echo run >> {log}; [ $(wc -l < {log}) -gt 1 ]", "--url", url)
+        self.addCleanup(worker.communicate)
+        self.addCleanup(worker.terminate)
+        runs = lambda: os.path.exists(log) and len(open(log, encoding="utf-8").readlines())
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.lost"] == 1)
+        self.wait_until(lambda: runs() == 2)
+        self.wait_until(lambda: self.queues()[f"{self.prefix}.lost"] == 0)
+
+
+class LongJobTest(RabbitmqTest):
+    """Jobs that outlast the server's consumer_timeout. BIDE_LONG_JOB=20,60 is its length and theirs, in seconds."""
+
+    def test_a_job_runs_once_though_it_outlasts_the_timeout_and_two_processes_want_it(self):
+        timeout, length = (int(text) for text in os.environ.get("BIDE_LONG_JOB", "6,15").split(","))
+        jobs = 6
+        NODE.set_consumer_timeout(timeout * 1000)
+        self.addCleanup(NODE.set_consumer_timeout, 30 * 60 * 1000)
+        url = self.url + f"&consumer_timeout={timeout}s"
+        log = os.path.join(self.folder, "log")
+        script = f"body=$(cat); echo start $body >> {log}; sleep {length}; echo end $body >> {log}"
+        for number in range(jobs):
+            self.bide("enqueue", "long", str(number), "--url", url)
+        workers = [self.start("work", "--shell", script, "--concurrency", "3", "--url", url) for _ in range(2)]
+        for worker in workers:
+            self.addCleanup(worker.communicate)
+            self.addCleanup(worker.terminate)
+        lines = lambda: open(log, encoding="utf-8").read().splitlines() if os.path.exists(log) else []
+        ended = lambda: sum(line.startswith("end") for line in lines())
+        self.wait_until(lambda: ended() == jobs, seconds=60 + 6 * length)
+        # The copies that held them become due.
+        self.wait_until(lambda: sum(self.queues().values()) <= self.queues()[f"{self.prefix}.notices"], 60 + 2 * timeout)
+        self.assertEqual(sorted(lines()), sorted(f"{what} {number}" for what in ("start", "end") for number in range(jobs)))
+        self.assertEqual(self.bide_json("dead", "list", "--url", url)["jobs"], [])
+
+
 class TlsTest(RabbitmqTest):
     """A listener with a certificate of localhost, signed by an authority of the test's own."""
 

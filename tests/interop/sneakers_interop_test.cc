@@ -1,6 +1,7 @@
 // A queue of Sneakers, served by bide and by Sneakers' own client library.
 
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -8,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "brokers/rabbitmq/amqp_url.h"
+#include "brokers/rabbitmq/connection.h"
 #include "interop/interop_fixture.h"
 #include "support/seeded_random.h"
 #include "support/tcp_proxy.h"
@@ -172,7 +175,7 @@ TEST_F(SneakersInterop, JobForAQueueThatIsNotThereIsRefused) {
   job.queue = queue_ + "-missing";
   const Result<Enqueued> enqueued = enqueue(*opened->broker, job);
   ASSERT_FALSE(enqueued);
-  EXPECT_EQ(enqueued.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(enqueued.error().code, ErrorCode::kNotFound);
   EXPECT_NE(enqueued.error().message.find("no queue took"), std::string::npos) << enqueued.error().message;
 }
 
@@ -324,6 +327,104 @@ TEST_F(SneakersInterop, DeadJobsOfBothKindsAreListedAndReplayed) {
   ASSERT_TRUE(info.is_array()) << info;
   EXPECT_EQ(info[0]["error"], "again") << "newest first";
   EXPECT_EQ(info[1]["error"], "failed in Ruby");
+}
+
+TEST_F(SneakersInterop, HeadersThatFillAFrameBlockNobody) {
+  auto opened = brokers::open_broker(sneakers_url("&queues=" + queue_));
+  ASSERT_TRUE(opened) << opened.error().message;
+  { Taker declares(*opened->broker, queue_); }
+  const auto settings = brokers::rabbitmq::parse_amqp_url(url().substr(5), false);
+  auto stranger = brokers::rabbitmq::Connection::open(*settings, "stranger");
+  ASSERT_TRUE(stranger && (*stranger)->open_channel(1));
+  ASSERT_TRUE((*stranger)->publish(
+      1, "", queue_, {.headers = {{"long", std::string(131'072 - 500, 'h')}}, .body = "large"}, true));
+  ASSERT_TRUE((*stranger)->publish(1, "", queue_, {.body = "behind it"}, true));
+  Taker taker(*opened->broker, queue_, 1);
+  ASSERT_TRUE(settle(*opened->broker, taker.next(), Dead{.error = "no"}));
+  const Lease behind = taker.next();
+  EXPECT_EQ(behind.job.body, "behind it");
+  ASSERT_TRUE(settle(*opened->broker, behind, Done{}));
+  const auto page = wait<JobPage>(
+      [&](auto done) { opened->inspector->list({.states = {JobState::kDead}}, "", 10, std::move(done)); });
+  ASSERT_TRUE(page && page->jobs.size() == 1);
+  EXPECT_EQ(page->jobs[0].job.body, "large");
+}
+
+// As Sneakers' options of these names.
+TEST_F(SneakersInterop, RetryExchangesMayHaveOtherNamesAndBeShared) {
+  const std::string other = queue_ + "-other";
+  const std::string shared = "&retry_timeout=100&retry_exchange=" + queue_ + "-again&retry_error_exchange=" + queue_ +
+                             "-failed&retry_requeue_exchange=" + queue_ + "-back&retry_routing_key=";
+  auto opened = brokers::open_broker(sneakers_url(shared + queue_ + "&queues=" + queue_));
+  auto beside = brokers::open_broker(sneakers_url(shared + other));
+  ASSERT_TRUE(opened && beside);
+  Taker taker(*opened->broker, queue_), other_taker(*beside->broker, other);
+  for (const std::string& queue : {queue_, other}) {
+    Job job;
+    job.kind = "work";
+    job.queue = job.body = queue;
+    ASSERT_TRUE(enqueue(*opened->broker, job));
+  }
+  ASSERT_TRUE(settle(*opened->broker, taker.next(), RetryAt{.error = "again"}));
+  ASSERT_TRUE(settle(*beside->broker, other_taker.next(), RetryAt{.error = "again"}));
+  const Lease again = taker.next();
+  EXPECT_EQ(again.job.body, queue_);
+  EXPECT_EQ(again.attempt, 2u);
+  EXPECT_EQ(other_taker.next().job.body, other) << "each comes back to its own queue";
+  ASSERT_TRUE(settle(*opened->broker, again, Dead{.error = "enough"}));
+  EXPECT_TRUE(eventually([&] { return messages_in(queue_ + "-failed") == 1; }));
+  const auto page = wait<JobPage>(
+      [&](auto done) { opened->inspector->list({.states = {JobState::kDead}}, "", 10, std::move(done)); });
+  ASSERT_TRUE(page && page->jobs.size() == 1);
+  EXPECT_EQ(page->jobs[0].history.at(0).text, "enough");
+}
+
+TEST_F(SneakersInterop, QueuesThatAreNotDurableAreUsedWhenTheUrlSaysSo) {
+  auto opened = brokers::open_broker(sneakers_url("&durable=no"));
+  ASSERT_TRUE(opened) << opened.error().message;
+  Taker taker(*opened->broker, queue_);
+  Job job;
+  job.kind = job.queue = queue_;
+  ASSERT_TRUE(enqueue(*opened->broker, job));
+  EXPECT_TRUE(settle(*opened->broker, taker.next(), Done{}));
+  auto durable = brokers::open_broker(sneakers_url());
+  ASSERT_TRUE(durable);
+  const auto refused = durable->broker->subscribe({.queues = {{queue_, 1}}}, [](const std::vector<Lease>&) {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("durable"), std::string::npos) << refused.error().message;
+}
+
+TEST_F(SneakersInterop, ThousandsOfDeadJobsAreListedAndReplayed) {
+  constexpr int kDead = 3000;
+  auto opened = brokers::open_broker(sneakers_url("&queues=" + queue_));
+  ASSERT_TRUE(opened) << opened.error().message;
+  { Taker declares(*opened->broker, queue_); }
+  const auto settings = brokers::rabbitmq::parse_amqp_url(url().substr(5), false);
+  auto stranger = brokers::rabbitmq::Connection::open(*settings, "stranger");
+  ASSERT_TRUE(stranger && (*stranger)->open_channel(1));
+  for (int i = 0; i < kDead; ++i) {
+    ASSERT_TRUE((*stranger)->publish(1, "", queue_ + "-error", {.body = std::to_string(i % 1000)}, true));
+  }
+  ASSERT_TRUE(eventually([&] { return messages_in(queue_ + "-error") == kDead; }));
+  std::vector<JobInfo> all;
+  std::string cursor;
+  do {
+    auto page = wait<JobPage>(
+        [&](auto done) { opened->inspector->list({.states = {JobState::kDead}}, cursor, 700, std::move(done)); });
+    ASSERT_TRUE(page) << page.error().message;
+    std::move(page->jobs.begin(), page->jobs.end(), std::back_inserter(all));
+    cursor = page->next;
+  } while (!cursor.empty());
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(kDead));
+  EXPECT_EQ(all.front().job.body, "999") << "newest first";
+  std::set<JobId> ids;
+  for (const JobInfo& info : all) ids.insert(info.job.id);
+  EXPECT_EQ(ids.size(), all.size()) << "equal messages have ids of their own";
+  const auto replayed =
+      wait<std::vector<Status>>([&](auto done) { opened->inspector->replay({ids.begin(), ids.end()}, {}, std::move(done)); });
+  ASSERT_TRUE(replayed);
+  for (const Status& status : *replayed) ASSERT_TRUE(status) << status.error().message;
+  EXPECT_TRUE(eventually([&] { return messages_in(queue_) == kDead && messages_in(queue_ + "-error") == 0; }));
 }
 
 // What goes to the error queue is confirmed there before it leaves its own.

@@ -1,9 +1,13 @@
 // A server that takes no messages: what publishes nothing goes on, what publishes waits, and nothing happens twice.
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -85,6 +89,63 @@ class RabbitmqAlarm : public RabbitmqTest<1> {
 };
 
 TEST_F(RabbitmqAlarm, JobsThatPublishNothingAreSettledWhileTheServerTakesNoMessages) { run_through_an_alarm(""); }
+
+// BIDE_ALARM_SECONDS=60 for a longer alarm.
+TEST_F(RabbitmqAlarm, JobsThatPublishNothingKeepTheirRate) {
+  const char* const given = std::getenv("BIDE_ALARM_SECONDS");
+  const int seconds = given != nullptr ? std::atoi(given) : 8;
+  constexpr int kBefore = 5, kEvery = 20, kConcurrency = 4;
+  const int jobs = (kBefore + seconds + 5) * kConcurrency * 100;  // More than there is time for.
+  auto opened = brokers::open_broker(url());
+  ASSERT_TRUE(opened) << opened.error().message;
+  std::vector<Job> all;
+  for (int i = 0; i < jobs; ++i) all.push_back(job(i % kEvery == 0 ? "fails" : "works", std::to_string(i)));
+  for (const auto& each : enqueue(*opened->broker, all)) ASSERT_TRUE(each) << each.error().message;
+
+  Worker worker(Client(opened->broker), {.queues = {"jobs"}, .concurrency = kConcurrency});
+  std::mutex mutex;
+  std::map<std::string, int> runs;
+  const auto run = [&](const Job& each) {
+    std::this_thread::sleep_for(10ms);
+    const std::lock_guard lock(mutex);
+    return ++runs[each.body];
+  };
+  worker.handle("works", [&](const Job& each) { run(each); });
+  worker.handle("fails", [&](const Job& each) -> Outcome {
+    if (run(each) == 1) return retry_after(10ms, "not yet");
+    return Done{};
+  });
+  const auto rate_in = [&](std::chrono::seconds time) {
+    const std::uint64_t before = worker.stats().done;
+    const auto start = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(time);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    return static_cast<double>(worker.stats().done - before) / passed.count();
+  };
+  ASSERT_TRUE(worker.start());
+  ASSERT_TRUE(eventually([&] { return worker.stats().done > 100; }));
+  const double before = rate_in(std::chrono::seconds(kBefore));
+  server().set_memory_alarm(true);
+  ASSERT_TRUE(publish_until_blocked(*opened->broker));
+  const double meanwhile = rate_in(std::chrono::seconds(seconds));
+  EXPECT_LT(worker.stats().done, static_cast<std::uint64_t>(jobs)) << "invalid: there was nothing left to do";
+  server().set_memory_alarm(false);
+  std::printf("%.0f jobs/s before the alarm, %.0f in the %d s of it: %.2f\n", before, meanwhile, seconds, meanwhile / before);
+  EXPECT_GE(meanwhile, 0.8 * before);
+  // Each runs once, and once more after it has failed.
+  const auto differ = [&](auto differs) {
+    const std::lock_guard lock(mutex);
+    int count = 0;
+    for (int i = 0; i < jobs; ++i) count += differs(runs[std::to_string(i)], i % kEvery == 0 ? 2 : 1);
+    return count;
+  };
+  for (int minutes = 0; minutes < 4; ++minutes) {
+    if (eventually([&] { return differ(std::less<>()) == 0; })) break;
+  }
+  EXPECT_EQ(differ(std::less<>()), 0) << "have not run";
+  worker.stop();
+  EXPECT_EQ(differ(std::greater<>()), 0) << "have run too often";
+}
 
 TEST_F(RabbitmqAlarm, AnOutcomeThatIsNotConfirmedIsAnsweredWhenTheBrokerIsClosed) {
   auto opened = brokers::open_broker(url() + "&patience=1s");

@@ -36,13 +36,14 @@ class RabbitmqClusterFaults : public RabbitmqTest<3> {
 };
 
 TEST_F(RabbitmqClusterFaults, KillOfTheLeaderOfAQueueLosesNothingThatWasConfirmed) {
-  Load load({.producer_url = url(), .worker_url = url(), .pause = milliseconds(50)});
+  Load load({.producer_url = url() + "&patience=30s", .worker_url = url(), .pause = milliseconds(50)});
   load.start_producing();
   ASSERT_TRUE(load.await_confirmed(load.confirmed() + 300));
   int leader = -1;
   ASSERT_TRUE(eventually([&] { return (leader = server().leader_of(queue_name())) >= 0; }))
       << "invalid: nobody leads the queue";
   kill_and_bring_back(load, leader);
+  EXPECT_EQ(load.refused(), 0u) << "there is a new leader before patience runs out";
   expect_nothing_lost(load, 800);
 }
 

@@ -125,6 +125,7 @@ void Load::enqueue(std::vector<Job> jobs) {
       } else {
         const Error& error = results ? (*results)[i].error() : results.error();
         platform::require(error.code != ErrorCode::kInvalidArgument, error.message);
+        if (error.code != ErrorCode::kUnconfirmed) ++refused_;
         note_enqueued_again(jobs[i].id);
         left.push_back(std::move(jobs[i]));
       }

@@ -69,6 +69,7 @@ class Load {
   std::uint64_t confirmed() const;
   std::uint64_t done() const;  // Ended, dead ones included.
   std::uint64_t unfinished() const;
+  std::uint64_t refused() const { return refused_; }  // Enqueues of which the broker said that nothing was written.
   // Handed out again after their end, though enqueued once. The workers are one process, which remembers what it has
   // settled, so there must be none.
   std::uint64_t forgotten() const;
@@ -111,6 +112,7 @@ class Load {
   brokers::OpenedBroker worker_;
   std::shared_ptr<Broker> witnessed_producer_;
   std::atomic<bool> producing_{false};
+  std::atomic<std::uint64_t> refused_{0};
   std::vector<std::thread> producers_;
   std::vector<std::thread> workers_;
   std::unique_ptr<Subscription> subscription_;

@@ -134,6 +134,10 @@ void RabbitmqServer::stop(int node) {
 
 void RabbitmqServer::kill(int node) { reap(nodes_.at(static_cast<std::size_t>(node))); }
 
+void RabbitmqServer::pause(int node) { ::kill(nodes_.at(static_cast<std::size_t>(node)).process, SIGSTOP); }
+
+void RabbitmqServer::resume(int node) { ::kill(nodes_.at(static_cast<std::size_t>(node)).process, SIGCONT); }
+
 std::string RabbitmqServer::evaluate(const std::string& expressions, int node) {
   for (int i = 0; node < 0 && i < size(); ++i) {
     if (is_alive(i)) node = i;

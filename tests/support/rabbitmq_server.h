@@ -47,9 +47,13 @@ class RabbitmqServer {
   std::string url(int node = 0) const;  // amqp://guest:guest@127.0.0.1:PORT
 
   bool is_alive(int node = 0) const;
+  pid_t process(int node = 0) const { return nodes_.at(static_cast<std::size_t>(node)).process; }
   void start(int node = 0);  // One that was stopped or killed, with the data it had. Returns when it takes connections.
   void stop(int node = 0);   // As an operator would.
   void kill(int node = 0);   // -9.
+  // SIGSTOP and SIGCONT: alive for its kernel, silent for everybody else.
+  void pause(int node = 0);
+  void resume(int node = 0);
 
   // Runs Erlang expressions in a node (-1: the first that is alive) and returns what they print.
   std::string evaluate(const std::string& expressions, int node = -1);

@@ -88,9 +88,10 @@ Status set_queue_type(Settings& settings, const std::string& value) {
 }
 
 Status set_radix(Settings& settings, const std::string& value) {
-  if (value != "16" && value != "4") return invalid("invalid radix " + quoted(value) + "; allowed is 16 or 4");
-  settings.delay.radix = value == "16" ? 16 : 4;
-  return {};
+  for (const int radix : {4, 16, 64, 256}) {
+    if (value == std::to_string(radix)) return settings.delay.radix = radix, Status();
+  }
+  return invalid("invalid radix " + quoted(value) + "; allowed is 4, 16, 64 or 256");
 }
 
 // A plain number is significant digits, a duration is a unit.
@@ -190,9 +191,10 @@ constexpr std::array kOptions = {
 };
 
 // Understood by the modes for other systems only, which check the values.
-constexpr std::array<std::string_view, 9> kCompatOptions = {"namespace",     "exchange", "retry_max_times",
-                                                            "retry_timeout", "steps",    "retry_max",
-                                                            "error_format",  "queues",   "kind"};
+constexpr std::array<std::string_view, 14> kCompatOptions = {
+    "namespace", "exchange",     "retry_exchange", "retry_error_exchange", "retry_requeue_exchange", "retry_routing_key",
+    "durable",   "retry_max",    "retry_timeout",  "retry_max_times",      "steps",                  "error_format",
+    "queues",    "kind"};
 
 Status apply_option(Settings& settings, std::string_view text) {
   const std::string_view name = text.substr(0, text.find('='));

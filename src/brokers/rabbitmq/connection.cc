@@ -298,7 +298,7 @@ Status Connection::declare_exchange(ChannelNumber channel, const ExchangeSpec& e
   amqp_exchange_declare_t request{};
   request.exchange = bytes_of(exchange.name);
   request.type = bytes_of(exchange.type);
-  request.durable = 1;
+  request.durable = exchange.durable ? 1 : 0;
   request.arguments = state_->table(exchange.arguments);
   Status status = state_->ask<amqp_exchange_declare_ok_t>(channel, AMQP_EXCHANGE_DECLARE_METHOD,
                                                           AMQP_EXCHANGE_DECLARE_OK_METHOD, request);
@@ -309,7 +309,7 @@ Status Connection::declare_exchange(ChannelNumber channel, const ExchangeSpec& e
 Result<QueueCounts> Connection::declare_queue(ChannelNumber channel, const QueueSpec& queue) {
   amqp_queue_declare_t request{};
   request.queue = bytes_of(queue.name);
-  request.durable = 1;
+  request.durable = queue.durable ? 1 : 0;
   request.arguments = state_->table(queue.arguments);
   const auto answer =
       state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);

@@ -171,20 +171,12 @@ void Consumer::is_running(JobId id, std::function<void(bool)> answer) {
   if (!posted) answer(false);
 }
 
-void Consumer::with_connection(std::function<void(Result<Connection*>)> task) {
-  if (!state_->tasks->post([state = state_, task] { task(state->reach_server()); })) task(closed());
-}
-
 Consumer::Stats Consumer::stats() const {
   std::lock_guard lock(state_->stats_mutex);
   return state_->stats;
 }
 
 // ---- The consumer's thread.
-
-Time Consumer::State::now() const {
-  return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(platform::real_clock().now().wall_us)));
-}
 
 void Consumer::State::run() {
   while (!stopping) step();
@@ -235,15 +227,6 @@ void Consumer::State::connect() {
   if (Status status = log.start(*connection); !status) return lose(status.error());
   backoff.reset();
   trouble.clear();
-}
-
-Result<Connection*> Consumer::State::reach_server() {
-  wanted = true;
-  if (stopping) return closed();
-  if (connection == nullptr && steady_clock::now() >= next_connect) connect();
-  if (connection != nullptr && !connection->alive()) lose({ErrorCode::kUnavailable, "the connection was lost"});
-  if (connection == nullptr) return Error{ErrorCode::kUnavailable, trouble};
-  return connection.get();
 }
 
 // Everything that was out belongs to the server again.

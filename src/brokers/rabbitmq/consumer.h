@@ -58,9 +58,6 @@ class Consumer {
   // True when a lease of that job is out in this process.
   void is_running(JobId id, std::function<void(bool)> answer);
 
-  // Runs on the consumer's thread. kUnavailable: the server cannot be reached now.
-  void with_connection(std::function<void(Result<Connection*>)> task);
-
   Stats stats() const;
 
  private:

@@ -186,12 +186,24 @@ Status Consumer::State::open_channel(const std::shared_ptr<Source>& source) {
   return {};
 }
 
-// While the queue was not there, what became due for it went to the lost ones. Twice: some may be on their way.
+// While the queue was not there, what became due for it went to the lost ones. Twice: some may be on their way. With
+// declare=no again and again: a delay whose queues nobody has declared leads there, too.
 void Consumer::State::look_for_lost(const std::string& queue) {
   if (!find_lost) return;
+  if (!settings.declare) {
+    if (!looks_for_lost.insert(queue).second) return;
+    return look_for_lost_again(queue);
+  }
   for (const Milliseconds wait : {kLostSoon, kLostLater}) {
     timers.after(wait, [this, queue] { find_lost(queue); });
   }
+}
+
+void Consumer::State::look_for_lost_again(const std::string& queue) {
+  timers.after(kLostSoon * 2, [this, queue] {
+    if (connection != nullptr) find_lost(queue);
+    look_for_lost_again(queue);
+  });
 }
 
 // False when the channel was lost over it.
@@ -241,7 +253,7 @@ void Consumer::State::lose_channel(std::shared_ptr<Source> source) {
 void Consumer::State::flush_acks() {
   for (const auto& [channel, source] : sources) {
     if (!source->acks.has_settled()) continue;
-    for (const AckBook::Ack& ack : source->acks.flush()) {
+    for (const UnackedTags::Ack& ack : source->acks.flush()) {
       if (Status sent = connection->ack(channel, ack.tag, ack.multiple); !sent) return lose(sent.error());
     }
     source->last_ack = steady_clock::now();

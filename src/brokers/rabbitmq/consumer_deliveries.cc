@@ -130,7 +130,7 @@ void Consumer::State::judge(JobDelivery delivery) {
     return acknowledge(delivery);
   }
   // Each copy of a job is stamped later than the one it replaces: this one was settled, or is older than one that was.
-  if (settled.is_over(id, message.published) || board.is_over(id, message.published)) {
+  if (settled.is_over(message) || board.is_over(id, message.published)) {
     owner.one_out_less();
     count<&Stats::repeated_acks>();
     return acknowledge(delivery);

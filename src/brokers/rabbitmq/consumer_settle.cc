@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "brokers/rabbitmq/consumer_state.h"
-#include "brokers/rabbitmq/publications.h"
+#include "brokers/rabbitmq/job_message.h"
 #include "core/retry_decision.h"
 #include "platform/clock.h"
 
@@ -60,7 +60,7 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
   Departure departure;
   if (!std::holds_alternative<Done>(outcome)) {
     Result<Departure> asked =
-        dialect.depart(connection.get(), held->delivery.job, outcome, stamp_after(message, outcome), now());
+        dialect.depart(held->delivery.job, outcome, stamp_after(message, outcome), now());
     if (!asked) return answer(asked.error());
     departure = std::move(*asked);
   }
@@ -89,7 +89,7 @@ Result<std::vector<Publication>> Consumer::State::publish_effects(HeldLease& lea
     auto& [id, stamp] = lease.effects[i];
     if (effect.id.is_nil()) effect.id = id;
     if (log.board().is_purged(effect.queue, stamp)) stamp = stamps.next();
-    Result<Publication> publication = dialect.enqueue(connection.get(), std::move(effect), stamp, moment);
+    Result<Publication> publication = dialect.enqueue(std::move(effect), stamp, moment);
     if (!publication) return wrong(publication.error());
     publications.push_back(std::move(*publication));
   }
@@ -104,25 +104,18 @@ std::int64_t Consumer::State::stamp_after(const JobMessage& message, const Outco
 // `done` runs on the consumer's thread, once, with the first thing that went wrong. When others of them were written,
 // it is not true that nothing was done.
 void Consumer::State::publish_all(std::vector<Publication> publications, std::function<void(Status)> done) {
-  struct Batch {
-    std::size_t missing;
-    Status status;
+  // What takes the place of something must not be given up while it is perhaps being written: it would be there twice.
+  for (Publication& publication : publications) publication.patient = true;
+  publisher.publish(std::move(publications), [done, queue = tasks](const std::vector<Status>& statuses) {
+    Status first;
     bool written = false;
-  };
-  auto batch = std::make_shared<Batch>(Batch{publications.size(), {}});
-  for (Publication& publication : publications) {
-    // What takes the place of something must not be given up while it is perhaps being written: it would be there
-    // twice.
-    publication.patient = true;
-    publication.done = [batch, done, queue = tasks](Status status) {
-      batch->written = batch->written || status || status.error().code == ErrorCode::kUnconfirmed;
-      if (!status && batch->status) batch->status = std::move(status);
-      if (--batch->missing > 0) return;
-      if (!batch->status && batch->written) batch->status = unconfirmed(batch->status.error());
-      queue->post([batch, done] { done(std::move(batch->status)); });
-    };
-  }
-  publisher.publish(std::move(publications));
+    for (const Status& status : statuses) {
+      written = written || status || status.error().code == ErrorCode::kUnconfirmed;
+      if (!status && first) first = status;
+    }
+    if (!first && written) first = unconfirmed(first.error());
+    queue->post([first, done] { done(first); });
+  });
 }
 
 // What was published for it is confirmed, or not.
@@ -150,7 +143,7 @@ void Consumer::State::finish(const LeaseRef& lease, bool ends, const Departure& 
   // ends here ends with the copies that earlier tries to settle it may have left behind.
   const JobDelivery delivery = std::move(held->delivery);
   const JobMessage& message = delivery.message();
-  settled.add(lease, held->outcome, ends ? settled.last_copy_of(message) : message.published);
+  settled.add(message, lease.token, held->outcome, ends ? settled.last_copy_of(message) : message.published);
   release(lease.id);
   leave(delivery, departure);
   for (auto& one : all) answers.push_back(std::move(one));
@@ -229,8 +222,7 @@ void Consumer::State::depart(JobDelivery delivery, Outcome outcome) {
   if (!valid(delivery)) return;
   const JobMessage& message = delivery.message();
   if (log.board().is_cancelled(message.job.id, message.generation)) return acknowledge(delivery);
-  Result<Departure> departure =
-      dialect.depart(connection.get(), delivery.job, outcome, stamp_after(message, outcome), now());
+  Result<Departure> departure = dialect.depart(delivery.job, outcome, stamp_after(message, outcome), now());
   if (!departure) {
     auto both = std::make_shared<std::pair<JobDelivery, Outcome>>(std::move(delivery), std::move(outcome));
     return timers.after(kTryAgain, [this, both] { depart(std::move(both->first), std::move(both->second)); });
@@ -270,7 +262,7 @@ void Consumer::State::replace(JobDelivery delivery, Publication publication, boo
     const JobDelivery& original = both->first;
     if (status) {
       // Should the acknowledgement be lost, it comes once more; it must not be replaced once more.
-      settled.add(id, ends ? settled.last_copy_of(original.message()) : published);
+      settled.add(original.message(), ends ? settled.last_copy_of(original.message()) : published);
       return acknowledge(original);
     }
     // What cannot be written again (its headers are too long) is passed on by the server itself.
@@ -285,7 +277,7 @@ void Consumer::State::replace(JobDelivery delivery, Publication publication, boo
 void Consumer::State::replace_later(std::shared_ptr<std::pair<JobDelivery, Publication>> both, bool ends) {
   timers.after(kTryAgain, [this, both, ends] {
     const JobMessage& message = both->first.message();
-    if (settled.is_over(message.job.id, message.published)) {
+    if (settled.is_over(message)) {
       count<&Stats::repeated_acks>();
       return acknowledge(both->first);
     }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -32,7 +33,7 @@
 
 namespace bide::brokers::rabbitmq {
 
-inline constexpr ChannelNumber kFirstSource = Dialect::kLastDeclaring + 1;
+inline constexpr ChannelNumber kFirstSource = Dialect::kDeclaring + 1;
 inline constexpr ChannelNumber kLastSource = 1000;  // The server allows twice as many, unless it is told otherwise.
 
 inline Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
@@ -64,6 +65,7 @@ struct Consumer::State {
   std::map<ChannelNumber, std::shared_ptr<Source>> sources;
   ChannelNumber last_channel = kLastSource;
   std::uint64_t last_serial = 0;
+  std::set<std::string> looks_for_lost;  // With declare=no: queues for which somebody looks now and then.
 
   Leases leases;
   Milliseconds consumer_timeout;  // The server's, as far as it is known.
@@ -89,7 +91,6 @@ struct Consumer::State {
   void step();
   void wait_for_work(Milliseconds longest, bool idle = false);
   void connect();
-  Result<Connection*> reach_server();
   void lose(const Error& error);
   void take_events();
   void take_event(Event event);
@@ -97,7 +98,7 @@ struct Consumer::State {
   void hand_out();
   void shut_down();
   bool on_thread() const { return std::this_thread::get_id() == thread_id; }
-  Time now() const;
+  Time now() const { return wall_now(); }
   template <std::uint64_t Stats::*field>
   void count(std::uint64_t by = 1) {
     std::lock_guard lock(stats_mutex);
@@ -115,6 +116,7 @@ struct Consumer::State {
   void stop(const std::shared_ptr<Source>& source);
   bool cancel(const std::shared_ptr<Source>& source, const std::string& tag);
   void look_for_lost(const std::string& queue);
+  void look_for_lost_again(const std::string& queue);
   void lose_channel(std::shared_ptr<Source> source);  // By value: the caller's may be the one in `sources`.
   int wanted_prefetch(const Source& source) const;
   void lend();

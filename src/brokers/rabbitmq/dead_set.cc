@@ -12,7 +12,6 @@
 #include "bide/wait.h"
 #include "brokers/rabbitmq/job_message.h"
 #include "core/job_bytes.h"
-#include "platform/clock.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -32,8 +31,6 @@ bool matches(const JobInfo& info, const JobFilter& filter) {
   if (filter.since && (!info.finished || *info.finished < *filter.since)) return false;
   return !filter.until || (info.finished && *info.finished <= *filter.until);
 }
-
-bool is_unreadable(const AmqpMessage& message) { return find_field(message.headers, "bide-unreadable") != nullptr; }
 
 // One scan reads everything; so it keeps more than one page, for the calls that follow, but not without limit.
 constexpr std::size_t kMostAhead = 20'000;
@@ -67,19 +64,29 @@ std::optional<DeadSet::Place> DeadSet::Place::parse(std::string_view text) {
   return place;
 }
 
-DeadSet::DeadSet(const Settings& settings, Visits& visits, Publisher& publisher, Stamps& stamps)
-    : names_(settings.prefix), visits_(visits), publisher_(publisher), stamps_(stamps) {}
-
-Result<std::unique_ptr<Visits::Visit>> DeadSet::visit(const std::string& queue, const Visits::Visitor& visitor) {
-  return visits_.visit(names_.dead(queue), names_.visit(queue),
-                       [&](Visits::Visit& visit, std::uint64_t tag, AmqpMessage message) {
-                         const Result<JobId> id = JobId::parse(message.message_id);
-                         if (board_ != nullptr && id && board_->is_cancelled(*id, number(message, "bide-generation"))) {
-                           (void)visit.remove(tag);
-                           return true;
-                         }
-                         return visitor(visit, tag, std::move(message));
-                       });
+Result<std::unique_ptr<DeadSet::Session>> DeadSet::browse(const std::string& queue, const Reader& reader) {
+  std::map<JobId, std::uint32_t> same;  // Equal messages are told apart by their order.
+  return browser_.browse(
+      dialect_.dead_queue(queue), names_.visit(queue), [&](Session& session, Delivery delivery) {
+        JobInfo info = dialect_.dead_info(delivery.message, delivery.key, queue);
+        JobId& id = info.job.id;
+        if (id.is_nil()) {
+          std::string properties = delivery.key;
+          for (const auto& [name, field] : delivery.message.headers) {
+            properties += '|' + name;
+            if (const std::string* text = field.text()) properties += '=' + *text;
+          }
+          id = id_by_content(properties, delivery.message.body);
+          if (const std::uint32_t before = same[id]++; before > 0) {
+            id = id_by_content(properties + '|' + std::to_string(before), delivery.message.body);
+          }
+        }
+        if (board_ != nullptr && board_->is_cancelled(id, number(delivery.message, "bide-generation"))) {
+          (void)session.remove(delivery.tag);
+          return true;
+        }
+        return reader(session, std::move(delivery), std::move(info));
+      });
 }
 
 // Newest first; those that do not fit are forgotten. True: there were some.
@@ -98,10 +105,12 @@ bool DeadSet::sort_and_cut(std::vector<Found>& found) {
 Status DeadSet::scan(const std::vector<std::string>& queues, const JobFilter& filter, const std::optional<Place>& after) {
   ahead_ = {};
   std::size_t bytes = 0;  // Since the last cut.
+  std::int64_t position = 0;
   for (const std::string& queue : queues) {
-    const auto visited = visit(queue, [&](auto&, std::uint64_t, const AmqpMessage& message) {
-      Found found{{number(message, "bide-dead-at"), {}}, dead_info(message, queue)};
-      found.place.id = found.info.job.id;
+    const auto browsed = browse(queue, [&](Session&, const Delivery& delivery, JobInfo info) {
+      // Other systems write no time; later ones are behind.
+      const std::int64_t dead_at = number(delivery.message, "bide-dead-at");
+      Found found{{dead_at > 0 ? dead_at : ++position, info.job.id}, std::move(info)};
       if (!matches(found.info, filter) || (after && !after->newer_than(found.place))) return true;
       if (!filter.bodies) found.info.job.body = {};
       bytes += core::shown_bytes(found.info);
@@ -111,7 +120,7 @@ Status DeadSet::scan(const std::vector<std::string>& queues, const JobFilter& fi
       bytes = 0;
       return true;
     });
-    if (!visited) return visited.error();
+    if (!browsed) return browsed.error();
   }
   ahead_.cut = sort_and_cut(ahead_.found) || ahead_.cut;
   ahead_.queues = queues;
@@ -150,85 +159,48 @@ Result<JobPage> DeadSet::list(const std::vector<std::string>& queues, const JobF
 Result<JobInfo> DeadSet::find(const std::vector<std::string>& queues, JobId id) {
   std::optional<JobInfo> found;
   for (const std::string& queue : queues) {
-    const auto visited = visit(queue, [&](auto&, std::uint64_t, const AmqpMessage& message) {
-      JobInfo info = dead_info(message, queue);
+    const auto browsed = browse(queue, [&](Session&, const Delivery&, JobInfo info) {
       if (info.job.id == id) found = std::move(info);
       return !found;
     });
-    if (!visited) return visited.error();
+    if (!browsed) return browsed.error();
     if (found) return std::move(*found);
   }
   return not_dead(id);
 }
 
-Publication DeadSet::replayed(AmqpMessage message, const std::string& queue, const ReplayOptions& options) {
-  Publication publication;
-  publication.to = {.kind = Destination::Kind::kReady, .name = queue, .key = {}, .delay = options.delay};
-  publication.bounded = true;
-  strip_travel_headers(message.headers);
-  const bool readable = !is_unreadable(message);
-  Result<JobMessage> decoded = readable ? decode(message, queue) : Result<JobMessage>(Error{});
-  if (!decoded) {
-    // As it came; perhaps somebody has taught the workers to read it.
-    std::erase_if(message.headers, [](const auto& entry) { return entry.first.starts_with("bide-"); });
-    message.expiration.clear();
-    publication.message = std::move(message);
-    return publication;
-  }
-  const std::int64_t now_us = platform::real_clock().now().wall_us;
-  const Time now(std::chrono::floor<Milliseconds>(std::chrono::microseconds(now_us)));
-  JobMessage job = std::move(*decoded);
-  // A new life: what was cancelled before it is not cancelled now.
-  job.generation = job.published = stamps_.next();
-  job.dead.reset();
-  job.dead_at = 0;
-  job.note.clear();
-  job.due_by_wall_clock = false;
-  job.due.reset();
-  if (options.delay > Milliseconds(0)) job.due = now + Milliseconds(1) + options.delay;
-  if (job.job.expires && *job.job.expires <= now + options.delay) job.job.expires.reset();
-  if (!options.keep_attempts) {
-    job.counts = {};
-    job.history.clear();
-  }
-  publication.message = encode(std::move(job));
-  return publication;
-}
-
 // Publishes them and takes those that are confirmed out of the dead set. In the order in which they were asked for.
-void DeadSet::replay(Visits::Visit& visit, std::vector<Chosen> chosen, const ReplayOptions& options,
+void DeadSet::replay(Session& session, std::vector<Chosen> chosen, const ReplayOptions& options,
                      std::vector<Status>& statuses) {
-  if (chosen.empty()) return;
   std::sort(chosen.begin(), chosen.end(), [](const Chosen& a, const Chosen& b) { return a.index < b.index; });
-  using Answers = std::vector<Status>;
-  const Result<Answers> published = wait<Answers>([&](Completion<Answers> done) {
-    struct Batch {
-      Answers answers;
-      std::size_t missing;
-      Completion<Answers> done;
-    };
-    auto batch = std::make_shared<Batch>(Batch{Answers(chosen.size()), chosen.size(), std::move(done)});
-    std::vector<Publication> publications;
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      Publication publication = replayed(std::move(chosen[i].message), chosen[i].queue, options);
-      publication.done = [batch, i](Status status) {
-        batch->answers[i] = std::move(status);
-        if (--batch->missing == 0) batch->done(std::move(batch->answers));
-      };
-      publications.push_back(std::move(publication));
+  std::vector<Publication> publications;
+  std::vector<const Chosen*> published;
+  for (Chosen& each : chosen) {
+    Result<Publication> publication =
+        dialect_.replay(std::move(each.delivery.message), each.delivery.key, each.queue, options);
+    if (!publication) {
+      statuses[each.index] = publication.error();
+      continue;
     }
-    publisher_.publish(std::move(publications));
+    if (publication->message.message_id.empty()) publication->message.message_id = each.id.to_string();
+    publications.push_back(std::move(*publication));
+    published.push_back(&each);
+  }
+  const auto confirmed = wait<std::vector<Status>>([&](auto done) {
+    publisher_.publish(std::move(publications), [done](std::vector<Status> answers) { done(std::move(answers)); });
   });
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    Status status = (*published)[i];
+  for (std::size_t i = 0; i < published.size(); ++i) {
+    Status status = (*confirmed)[i];
     // Only now: a job is in two places for a moment, never in none.
-    if (status) status = visit.remove(chosen[i].tag);
-    if (!status && (*published)[i]) status = unconfirmed(status.error());
-    statuses[chosen[i].index] = std::move(status);
+    if (status) {
+      status = session.remove(published[i]->delivery.tag);
+      if (!status) status = unconfirmed(status.error());
+    }
+    statuses[published[i]->index] = std::move(status);
   }
 }
 
-// Calls `act` with those that are wanted, visit by visit and a bounded number at a time. An error: nothing was done.
+// Calls `act` with those that are wanted, session by session and a bounded number at a time. An error: nothing was done.
 // When it was interrupted later, those that were not seen have that error.
 Result<std::vector<Status>> DeadSet::act(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
                                          const Action& action) {
@@ -241,37 +213,38 @@ Result<std::vector<Status>> DeadSet::act(const std::vector<std::string>& queues,
   ahead_ = {};
   std::vector<JobId> gone;
   std::vector<bool> seen(ids.size());
-  const auto run = [&](Visits::Visit& visit, std::vector<Chosen>& chosen) {
-    for (const Chosen& each : chosen) seen[each.index] = true;
-    std::vector<Chosen> now = std::exchange(chosen, {});
-    std::vector<std::pair<std::size_t, bool>> indexes;
-    for (const Chosen& each : now) indexes.emplace_back(each.index, is_unreadable(each.message));
-    action(visit, std::move(now), statuses);
-    for (const auto& [index, unreadable] : indexes) {
-      if (statuses[index] && !unreadable) gone.push_back(ids[index]);
+  const auto run = [&](Session& session, std::vector<Chosen>& chosen) {
+    std::vector<std::size_t> own_ids;  // Which no other message can have.
+    for (const Chosen& each : chosen) {
+      seen[each.index] = true;
+      if (dialect_.ids_are_unique() && !is_unreadable(each.delivery.message)) own_ids.push_back(each.index);
+    }
+    action(session, std::exchange(chosen, {}), statuses);
+    for (const std::size_t index : own_ids) {
+      if (statuses[index]) gone.push_back(ids[index]);
     }
   };
   for (const std::string& queue : queues) {
     std::vector<Chosen> chosen;
     std::size_t bytes = 0;
-    const auto visited = visit(queue, [&](Visits::Visit& visit, std::uint64_t tag, AmqpMessage message) {
-      const auto found = wanted.find(dead_info(message, queue).job.id);
+    const auto browsed = browse(queue, [&](Session& session, Delivery delivery, const JobInfo& info) {
+      const auto found = wanted.find(info.job.id);
       if (found == wanted.end()) return true;
-      bytes += message.body.size();
-      chosen.push_back({found->second, tag, queue, std::move(message)});
+      bytes += delivery.message.body.size();
+      chosen.push_back({found->second, queue, std::move(delivery), info.job.id});
       wanted.erase(found);
-      if (chosen.size() >= kReplayedAtOnce || bytes >= kReplayedBytes) bytes = 0, run(visit, chosen);
+      if (chosen.size() >= kReplayedAtOnce || bytes >= kReplayedBytes) bytes = 0, run(session, chosen);
       return !wanted.empty();
     });
-    if (!visited) {
+    if (!browsed) {
       const bool nothing_done = std::none_of(seen.begin(), seen.end(), [](bool one) { return one; });
-      if (nothing_done) return visited.error();
+      if (nothing_done) return browsed.error();
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (!seen[i]) statuses[i] = visited.error();
+        if (!seen[i]) statuses[i] = browsed.error();
       }
       break;
     }
-    if (*visited != nullptr) run(**visited, chosen);
+    if (*browsed != nullptr) run(**browsed, chosen);
     if (wanted.empty()) break;
   }
   remove_left_over(queues, gone);
@@ -280,23 +253,23 @@ Result<std::vector<Status>> DeadSet::act(const std::vector<std::string>& queues,
 
 Result<std::vector<Status>> DeadSet::replay(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
                                             const ReplayOptions& options) {
-  return act(queues, ids, [&](Visits::Visit& visit, std::vector<Chosen> chosen, std::vector<Status>& statuses) {
-    replay(visit, std::move(chosen), options, statuses);
+  return act(queues, ids, [&](Session& session, std::vector<Chosen> chosen, std::vector<Status>& statuses) {
+    replay(session, std::move(chosen), options, statuses);
   });
 }
 
 Result<std::vector<Status>> DeadSet::remove(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
-  return act(queues, ids, [](Visits::Visit& visit, const std::vector<Chosen>& chosen, std::vector<Status>& statuses) {
-    for (const Chosen& each : chosen) statuses[each.index] = visit.remove(each.tag);
+  return act(queues, ids, [](Session& session, const std::vector<Chosen>& chosen, std::vector<Status>& statuses) {
+    for (const Chosen& each : chosen) statuses[each.index] = session.remove(each.delivery.tag);
   });
 }
 
 void DeadSet::remove_left_over(const std::vector<std::string>& queues, const std::vector<JobId>& ids) {
   const std::set<JobId> gone(ids.begin(), ids.end());
-  for (int again = 0; again < 3 && visits_.take_left_over() && !gone.empty(); ++again) {
+  for (int again = 0; again < 3 && browser_.take_left_over() && !gone.empty(); ++again) {
     for (const std::string& queue : queues) {
-      (void)visit(queue, [&](Visits::Visit& visit, std::uint64_t tag, const AmqpMessage& message) {
-        if (gone.contains(dead_info(message, queue).job.id)) (void)visit.remove(tag);
+      (void)browse(queue, [&](Session& session, const Delivery& delivery, const JobInfo& info) {
+        if (gone.contains(info.job.id)) (void)session.remove(delivery.tag);
         return true;
       });
     }

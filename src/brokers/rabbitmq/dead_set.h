@@ -1,8 +1,10 @@
-// DeadSet: the dead jobs of a deployment, one queue on the server for each bide queue, looked at by visits (visits.h).
+// DeadSet: the dead jobs of a deployment, one queue on the server for each queue, browsed (queue_browser.h).
 //
 // A cancel does not look for its job among the dead; a dead job that was cancelled is removed by whoever comes across it.
 //
-// Used by one thread. `queues` are names of bide queues; those that never had a dead job are no mistake.
+// A message without an id of bide's is named by its content: the same message has the same id each time.
+//
+// Used by one thread. `queues` are names of queues as jobs have them; those that never had a dead job are no mistake.
 
 #pragma once
 
@@ -18,16 +20,17 @@
 #include "bide/inspector.h"
 #include "bide/result.h"
 #include "brokers/rabbitmq/amqp_url.h"
+#include "brokers/rabbitmq/dialect.h"
 #include "brokers/rabbitmq/notices.h"
 #include "brokers/rabbitmq/publisher.h"
-#include "brokers/rabbitmq/stamps.h"
-#include "brokers/rabbitmq/visits.h"
+#include "brokers/rabbitmq/queue_browser.h"
 
 namespace bide::brokers::rabbitmq {
 
 class DeadSet {
  public:
-  DeadSet(const Settings& settings, Visits& visits, Publisher& publisher, Stamps& stamps);
+  DeadSet(const Settings& settings, const Dialect& dialect, QueueBrowser& browser, Publisher& publisher)
+      : names_(settings.prefix), dialect_(dialect), browser_(browser), publisher_(publisher) {}
 
   // What was cancelled, from now on. Null: nobody knows.
   void set_notices(std::shared_ptr<const NoticeBoard> board) { board_ = std::move(board); }
@@ -72,27 +75,28 @@ class DeadSet {
   // A message of the dead set, and which of the ids it has.
   struct Chosen {
     std::size_t index;
-    std::uint64_t tag;
     std::string queue;
-    AmqpMessage message;
+    Delivery delivery;
+    JobId id;
   };
-  using Action = std::function<void(Visits::Visit& visit, std::vector<Chosen> chosen, std::vector<Status>& statuses)>;
+  using Session = QueueBrowser::Session;
+  using Action = std::function<void(Session& session, std::vector<Chosen> chosen, std::vector<Status>& statuses)>;
+  using Reader = std::function<bool(Session& session, Delivery delivery, JobInfo info)>;
 
   static bool sort_and_cut(std::vector<Found>& found);
   Status scan(const std::vector<std::string>& queues, const JobFilter& filter, const std::optional<Place>& after);
   Result<std::vector<Status>> act(const std::vector<std::string>& queues, const std::vector<JobId>& ids,
                                   const Action& action);
-  void replay(Visits::Visit& visit, std::vector<Chosen> chosen, const ReplayOptions& options,
+  void replay(Session& session, std::vector<Chosen> chosen, const ReplayOptions& options,
               std::vector<Status>& statuses);
-  Result<std::unique_ptr<Visits::Visit>> visit(const std::string& queue, const Visits::Visitor& visitor);
+  Result<std::unique_ptr<Session>> browse(const std::string& queue, const Reader& reader);
   // Removes again what the server has given back though it was acknowledged.
   void remove_left_over(const std::vector<std::string>& queues, const std::vector<JobId>& ids);
-  Publication replayed(AmqpMessage message, const std::string& queue, const ReplayOptions& options);
 
   const Names names_;
-  Visits& visits_;
+  const Dialect& dialect_;
+  QueueBrowser& browser_;
   Publisher& publisher_;
-  Stamps& stamps_;
   std::shared_ptr<const NoticeBoard> board_;
   Ahead ahead_;
 };

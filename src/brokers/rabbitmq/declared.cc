@@ -11,25 +11,37 @@ namespace bide::brokers::rabbitmq {
 
 namespace {
 
-// As it is wanted, or as it is there when only limits differ.
-Status declare(Connection& connection, ChannelNumber channel, QueueSpec queue) {
-  while (true) {
+constexpr int kMostDifferences = 16;
+
+// As it is wanted, or as it is there when only what may differ does.
+Status declare(Connection& connection, ChannelNumber channel, const QueueSpec& wanted) {
+  QueueSpec queue = wanted;
+  Error refused;
+  for (int i = 0; i < kMostDifferences; ++i) {
     const Result<QueueCounts> declared = connection.declare_queue(channel, queue);
     if (declared) return {};
-    const std::optional<Difference> difference = Difference::parse(declared.error().message);
-    if (!connection.alive() || !difference) return declared.error();
-    const auto found = std::find(queue.may_differ.begin(), queue.may_differ.end(), difference->argument);
-    if (found == queue.may_differ.end() || !take_over(queue.arguments, *difference)) return declared.error();
-    queue.may_differ.erase(found);
+    refused = declared.error();
+    const std::optional<Difference> difference = Difference::parse(refused.message);
+    if (!connection.alive() || !difference) return refused;
+    if (!wanted.may_have_another(difference->argument) || !take_over(queue.arguments, *difference)) break;
     if (Status opened = connection.open_channel(channel); !opened) return opened;
   }
+  if (!wanted.foreign) return refused;
+  return Error{refused.code, "queue " + queue.name + " is not as it must be, so that messages could get lost; " +
+                                 refused.message + " (declare=no in the URL takes it as it is)"};
+}
+
+Status declare(Connection& connection, ChannelNumber channel, const ExchangeSpec& exchange) {
+  Status declared = connection.declare_exchange(channel, exchange);
+  const bool is_there = !declared && connection.alive() && declared.error().code == ErrorCode::kInvalidArgument;
+  return exchange.foreign && is_there ? connection.open_channel(channel) : declared;
 }
 
 }  // namespace
 
 Status declare(Connection& connection, ChannelNumber channel, const Topology& topology) {
   for (const ExchangeSpec& exchange : topology.exchanges) {
-    if (Status status = connection.declare_exchange(channel, exchange); !status) return status;
+    if (Status status = declare(connection, channel, exchange); !status) return status;
   }
   for (const QueueSpec& queue : topology.queues) {
     if (Status status = declare(connection, channel, queue); !status) return status;
@@ -122,7 +134,36 @@ Status Declared::path(Connection& connection, const DelayPath& path) {
   return {};
 }
 
+Status Declared::others(Connection& connection, const Topology& topology) {
+  if (!settings_.declare) return {};
+  Topology missing;
+  std::vector<std::string> names;
+  const auto is_missing = [&](std::string name) {
+    if (others_.contains(name)) return false;
+    names.push_back(std::move(name));
+    return true;
+  };
+  for (const ExchangeSpec& each : topology.exchanges) {
+    if (is_missing("exchange " + each.name)) missing.exchanges.push_back(each);
+  }
+  for (const QueueSpec& each : topology.queues) {
+    if (is_missing("queue " + each.name)) missing.queues.push_back(each);
+  }
+  for (const BindingSpec& each : topology.bindings) {
+    if (is_missing("binding " + each.source + ' ' + each.destination + ' ' + each.key)) missing.bindings.push_back(each);
+  }
+  if (names.empty()) return {};
+  if (Status opened = open_channel(connection); !opened) return opened;
+  if (Status status = declare(connection, channel_, missing); !status) {
+    channel_open_ = false;
+    return status;
+  }
+  others_.insert(names.begin(), names.end());
+  return {};
+}
+
 void Declared::forget() {
+  others_.clear();
   foundation_ = false;
   ready_.clear();
   dead_.clear();

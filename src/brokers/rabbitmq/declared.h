@@ -45,12 +45,18 @@ class Declared {
   Status ready(Connection& connection, const std::string& queue);
   Status dead(Connection& connection, const std::string& queue);
   Status path(Connection& connection, const DelayPath& path);
+  // What another system declares, or a binding to a queue of it. kInvalidArgument: a queue is there whose dead letters
+  // would go elsewhere. kNotFound: there is nothing to bind to.
+  Status others(Connection& connection, const Topology& topology);
 
   // Somebody has removed things behind our back.
   void forget();
   // The connection is a new one. What was there before is there: everything is durable, and asking for it would mean
-  // to wait for a node that has just died.
-  void reconnected() { channel_open_ = false; }
+  // to wait for a node that has just died. What belongs to others need not be durable.
+  void reconnected() {
+    channel_open_ = false;
+    others_.clear();
+  }
   // By the server. To open one that is open ends the connection.
   void channel_closed(ChannelNumber channel) {
     if (channel == channel_) channel_open_ = false;
@@ -74,6 +80,7 @@ class Declared {
   std::set<DelayHop> hops_;
   std::set<int> exits_;
   int laps_ = 0;
+  std::set<std::string, std::less<>> others_;  // "exchange NAME", "queue NAME", "binding SOURCE DESTINATION KEY".
 };
 
 }  // namespace bide::brokers::rabbitmq

@@ -20,6 +20,12 @@ std::int64_t round_to_digits(std::int64_t value, int radix, int digits) {
 
 }  // namespace
 
+int DelayShape::levels() const {
+  int count = 1;
+  while (value(count) < kDelayLap.count()) ++count;
+  return count;
+}
+
 std::int64_t DelayShape::value(int level) const {
   std::int64_t product = 1;
   for (int i = 0; i < level; ++i) product *= radix;

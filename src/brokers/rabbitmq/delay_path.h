@@ -1,6 +1,6 @@
 // DelayPath: how a message that must wait travels through shared queues, without anybody's help. Pure arithmetic.
 //
-// A delay in milliseconds is written in digits of radix 16 (or 4). For each level n and digit d there is a queue (n, d)
+// A delay in milliseconds is written in digits of radix 16 (or 4, 64, 256). For each level n and digit d there is a queue (n, d)
 // that lets messages go after d * 16^n ms and passes them to the exchange of the level below, x(n-1); level 0 passes
 // them to `due`, which routes by destination. A message visits one queue for each digit that is not zero, the highest
 // first. The way is in the message: its routing key is the first hop, its CC header the keys of all later hops and last
@@ -25,16 +25,16 @@
 
 namespace bide::brokers::rabbitmq {
 
-// 2^38 ms, 8.7 years: a power of both radices.
+// 2^38 ms, 8.7 years.
 inline constexpr Milliseconds kDelayLap{std::int64_t{1} << 38};
 
 struct DelayShape {
-  int radix = 16;        // 16 or 4. With 4 there are fewer queues and more hops.
+  int radix = 16;        // 4, 16, 64 or 256: a greater one needs more queues and fewer hops.
   int digits = 0;        // A delay is rounded up to so many significant digits; 0: exact.
   Milliseconds unit{1};  // A delay is rounded up to a multiple of it.
 
-  int levels() const { return radix == 16 ? 10 : 19; }  // So that they reach a lap.
-  std::int64_t value(int level) const;                  // radix^level.
+  int levels() const;                   // So that they reach a lap.
+  std::int64_t value(int level) const;  // radix^level.
   int top() const { return levels() - 1; }
 
   friend bool operator==(const DelayShape&, const DelayShape&) = default;

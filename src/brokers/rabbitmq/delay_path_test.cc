@@ -9,7 +9,7 @@
 namespace bide::brokers::rabbitmq {
 namespace {
 
-constexpr DelayShape kShapes[] = {{.radix = 16}, {.radix = 4}};
+constexpr DelayShape kShapes[] = {{.radix = 16}, {.radix = 4}, {.radix = 64}, {.radix = 256}};
 
 std::int64_t waits(const DelayShape& shape, const DelayPath& path) {
   std::int64_t sum = path.laps * kDelayLap.count();
@@ -26,7 +26,7 @@ Milliseconds any_delay() {
 
 DelayShape any_shape() {
   DelayShape shape;
-  shape.radix = *rc::gen::element(16, 4);
+  shape.radix = *rc::gen::element(16, 4, 64, 256);
   shape.digits = *rc::gen::inRange(0, 6);
   shape.unit = Milliseconds(*rc::gen::element<std::int64_t>(1, 1, 7, 16, 1000, 3'600'000));
   return shape;
@@ -82,7 +82,7 @@ TEST(DelayPath, StepsOfARetryPolicyShareTheirQueues) {
 }
 
 RC_GTEST_PROP(DelayPath, WaitsExactlyTheDelayWhereNothingIsRounded, ()) {
-  const DelayShape shape{.radix = *rc::gen::element(16, 4)};
+  const DelayShape shape{.radix = *rc::gen::element(16, 4, 64, 256)};
   const Milliseconds delay = any_delay();
   const DelayPath path = delay_path(shape, delay);
   RC_ASSERT(path.total == delay);

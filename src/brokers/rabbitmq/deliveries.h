@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "bide/broker.h"
-#include "brokers/rabbitmq/ack_book.h"
+#include "brokers/rabbitmq/unacked_tags.h"
 #include "brokers/rabbitmq/backoff.h"
 #include "brokers/rabbitmq/channel_consumers.h"
 #include "brokers/rabbitmq/connection.h"
@@ -61,7 +61,7 @@ struct Source {
   int room = 0;     // ... so there is room for them beyond the share, and others get past them.
   std::uint64_t serial = 0;
   std::deque<JobDelivery> buffer;
-  AckBook acks;
+  UnackedTags acks;
   Steady last_ack = {};
   double served = 0;  // By weight: the source with the least is next.
   Backoff backoff;

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "bide/inspector.h"
 #include "bide/job.h"
 #include "bide/lease.h"
 #include "bide/result.h"
@@ -54,16 +56,30 @@ class Dialect {
 
   // kInvalidArgument: there can be no such queue.
   virtual Status check_queue(std::string_view queue) const = 0;
-  // The AMQP queue from which jobs of that queue are taken.
+  // The AMQP queues from which jobs of that queue are taken, and in which its dead jobs are.
   virtual std::string source(const std::string& queue) const = 0;
+  virtual std::string dead_queue(const std::string& queue) const = 0;
+  // Those that are known before anybody has used them.
+  virtual std::set<std::string> known_queues() const { return {}; }
   // False: different messages may have the same id.
   virtual bool ids_are_unique() const = 0;
   // True: a message that cannot be published again may be rejected, and the server keeps it.
   virtual bool keeps_rejected() const = 0;
 
-  // ---- From the consumer's thread. A connection that is null is none; what has to be declared is kUnavailable then.
+  // A new job, which is checked and has an id. kInvalidArgument, kUnsupported: the other system could not have it.
+  virtual Result<Publication> enqueue(Job job, std::int64_t stamp, Time now) const = 0;
 
-  // What a consumer of that queue needs. Uses channels kFirstDeclaring to kLastDeclaring.
+  // A message of the dead queue: for people, and once more to be run. The id is nil when the message has none. `key` is the
+  // routing key it came with.
+  virtual JobInfo dead_info(const AmqpMessage& message, const std::string& key, const std::string& queue) const = 0;
+  virtual Result<Publication> replay(AmqpMessage message, const std::string& key, const std::string& queue,
+                                     const ReplayOptions& options) const = 0;
+  // A message that became due while its queue was not there, to that queue.
+  virtual Publication bring_back(AmqpMessage message, const std::string& queue) const = 0;
+
+  // ---- From the consumer's thread.
+
+  // What a consumer of that queue needs. Uses the channel kDeclaring.
   virtual Status declare(Connection& connection, const std::string& queue) = 0;
   // The connection is a new one.
   virtual void reconnected() = 0;
@@ -74,17 +90,13 @@ class Dialect {
 
   // A publication: nobody can run it, and this takes its place.
   virtual std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) = 0;
-  // A new job, which is checked and has an id. kInvalidArgument, kUnsupported: the other system could not have it.
-  virtual Result<Publication> enqueue(Connection* connection, Job job, std::int64_t stamp, Time now) = 0;
   // After an outcome other than Done. `stamp` is that of the copy. kUnsupported: not in this way.
-  virtual Result<Departure> depart(Connection* connection, const ReceivedJob& job, const Outcome& outcome,
-                                   std::int64_t stamp, Time now) = 0;
+  virtual Result<Departure> depart(const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp, Time now) = 0;
 
   // A copy of a job that runs, due only after `wait`. Nothing: there can be no such copy.
   virtual std::optional<Publication> hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) = 0;
 
-  static constexpr ChannelNumber kFirstDeclaring = 3;
-  static constexpr ChannelNumber kLastDeclaring = 4;
+  static constexpr ChannelNumber kDeclaring = 3;
 };
 
 }  // namespace bide::brokers::rabbitmq

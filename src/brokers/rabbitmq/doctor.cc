@@ -7,7 +7,7 @@
 
 #include "brokers/rabbitmq/drift.h"
 #include "brokers/rabbitmq/found_queues.h"
-#include "brokers/rabbitmq/lost_message.h"
+#include "brokers/rabbitmq/lost_set.h"
 #include "brokers/rabbitmq/probe.h"
 #include "brokers/rabbitmq/version_facts.h"
 #include "core/duration.h"
@@ -28,9 +28,9 @@ std::string text_of(const FieldTable& table, std::string_view name) {
   return field != nullptr && field->text() != nullptr ? *field->text() : "";
 }
 
-class Visit {
+class ServerCheck {
  public:
-  Visit(const Settings& settings, const DoctorOptions& options, Connection& connection)
+  ServerCheck(const Settings& settings, const DoctorOptions& options, Connection& connection)
       : settings_(settings),
         options_(options),
         names_(settings.prefix),
@@ -75,7 +75,7 @@ class Visit {
   std::set<std::string> compared_;
 };
 
-void Visit::server() {
+void ServerCheck::server() {
   const FieldTable& properties = connection_.server_properties();
   const std::string product = text_of(properties, "product");
   const std::string version = text_of(properties, "version");
@@ -101,7 +101,7 @@ void Visit::server() {
   }
 }
 
-void Visit::url() {
+void ServerCheck::url() {
   if (settings_.queue_type == QueueType::kClassic) {
     add(Weight::kWarning, "queue_type", "",
         "queue_type=classic: when a node dies, confirmed jobs that are being passed on are lost",
@@ -109,7 +109,7 @@ void Visit::url() {
   }
 }
 
-Status Visit::alarm() {
+Status ServerCheck::alarm() {
   const Result<std::optional<std::string>> why = why_blocked(settings_, options_.patience);
   if (!why) return why.error();
   blocked_ = why->has_value();
@@ -122,7 +122,7 @@ Status Visit::alarm() {
   return {};
 }
 
-void Visit::compare(const std::string& name, const Examined& examined) {
+void ServerCheck::compare(const std::string& name, const Examined& examined) {
   if (examined.presence == Presence::kUnknown) {
     add(Weight::kWarning, "arguments", name, "it cannot be compared: " + examined.words,
         "give the user the right to configure it, or ask as another user");
@@ -143,7 +143,7 @@ void Visit::compare(const std::string& name, const Examined& examined) {
   }
 }
 
-void Visit::fill(const std::string& name, const QueueCounts& counts) {
+void ServerCheck::fill(const std::string& name, const QueueCounts& counts) {
   if (settings_.max_length == 0 || counts.messages < settings_.max_length / 5 * 4) return;
   add(counts.messages >= settings_.max_length ? Weight::kProblem : Weight::kWarning, "full", name,
       std::to_string(counts.messages) + " jobs wait, of at most " + std::to_string(settings_.max_length) +
@@ -151,7 +151,7 @@ void Visit::fill(const std::string& name, const QueueCounts& counts) {
       "more workers, or a greater max_length");
 }
 
-Status Visit::wanted() {
+Status ServerCheck::wanted() {
   Deployment deployment = options_.deployment;
   Result<std::set<std::string>> announced = announced_queues(settings_);
   if (!announced) return announced.error();
@@ -197,7 +197,7 @@ Status Visit::wanted() {
 
 // A delay queue that is not passing on what is due looks empty over AMQP: what has expired is not counted. So a message
 // is sent through it.
-Status Visit::delays() {
+Status ServerCheck::delays() {
   const Result<std::vector<FoundDelayQueue>> found = find_delay_queues(settings_, examiner_);
   if (!found) return found.error();
   std::vector<DelayProbe> probes;
@@ -248,7 +248,7 @@ Status Visit::delays() {
   return {};
 }
 
-Status Visit::lost() {
+Status ServerCheck::lost() {
   const Result<std::optional<QueueCounts>> counts = examiner_.look_at(names_.lost());
   if (!counts) return counts.error();
   if (!*counts) return {};
@@ -266,7 +266,7 @@ Status Visit::lost() {
   return {};
 }
 
-void Visit::questions() {
+void ServerCheck::questions() {
   const Milliseconds timeout = options_.consumer_timeout.value_or(kUsualConsumerTimeout);
   const Milliseconds limit = options_.time_limit.value_or(Job{}.time_limit);
   const bool too_long = limit >= timeout;
@@ -316,7 +316,7 @@ void Visit::questions() {
 Result<std::vector<Finding>> examine_server(const Settings& settings, const DoctorOptions& options) {
   Result<std::unique_ptr<Connection>> connection = Connection::open(settings, "doctor", 0, ConnectionUse::kReading);
   if (!connection) return connection.error();
-  return Visit(settings, options, **connection).run();
+  return ServerCheck(settings, options, **connection).run();
 }
 
 }  // namespace bide::brokers::rabbitmq

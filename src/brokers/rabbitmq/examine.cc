@@ -164,7 +164,7 @@ Result<Examined> Examiner::queue(const QueueSpec& wanted) {
   if (!answered || answered->presence != Presence::kDiffers || !answered->all_known) return answered;
   const std::vector<Difference>& differences = answered->differences;
   const bool only_limits = std::all_of(differences.begin(), differences.end(), [&](const Difference& each) {
-    return std::find(wanted.may_differ.begin(), wanted.may_differ.end(), each.argument) != wanted.may_differ.end();
+    return wanted.may_have_another(each.argument);
   });
   if (only_limits) answered->presence = Presence::kSame;
   return answered;

@@ -55,6 +55,26 @@ TEST(DifferenceTest, AValueWithTheServersOwnWordsInItIsTakenWhole) {
   EXPECT_EQ(difference->current, "b");
 }
 
+TEST(DifferenceTest, WhatTheServerHasTakesThePlaceOfWhatWasWanted) {
+  const auto adopted = [](FieldTable arguments, const std::string& argument, const std::string& words) {
+    const auto difference =
+        Difference::parse("inequivalent arg '" + argument + "' for queue 'q' in vhost '/': " + words);
+    EXPECT_TRUE(difference) << words;
+    if (!difference || !take_over(arguments, *difference)) arguments = {{"refused", true}};
+    return arguments;
+  };
+  const std::string ttl = "x-message-ttl";
+  EXPECT_EQ(adopted({}, ttl, "received none but current is the value '5000' of type 'signedint'"),
+            (FieldTable{{ttl, 5000}}));
+  EXPECT_EQ(adopted({{ttl, 60000}}, ttl, "received '60000' but current is '200'"), (FieldTable{{ttl, 200}}));
+  EXPECT_EQ(adopted({{ttl, 60000}}, ttl, "received the value '60000' of type 'long' but current is none"),
+            FieldTable());
+  EXPECT_EQ(adopted({}, "x-queue-type", "received none but current is the value 'quorum' of type 'longstr'"),
+            (FieldTable{{"x-queue-type", "quorum"}}));
+  EXPECT_EQ(adopted({}, "durable", "received 'true' but current is 'false'"), (FieldTable{{"refused", true}}))
+      << "it is no argument";
+}
+
 TEST(DifferenceTest, OtherWordsAreNoDifference) {
   EXPECT_FALSE(Difference::parse(""));
   EXPECT_FALSE(Difference::parse("the server said: NOT_FOUND - no queue 'q' in vhost '/'"));

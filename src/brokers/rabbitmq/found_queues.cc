@@ -104,8 +104,9 @@ Result<std::set<std::string>> announced_queues(const Settings& settings) {
     const Delivery* delivery = std::get_if<Delivery>(&**event);
     if (delivery == nullptr) continue;
     last = steady_clock::now();
-    const std::optional<Notice> notice = Notice::parse(delivery->message.body);
-    if (notice && notice->kind == Notice::Kind::kQueue) queues.insert(notice->name);
+    for (const Notice& notice : Notice::parse_lines(delivery->message.body)) {
+      if (notice.kind == Notice::Kind::kQueue) queues.insert(notice.name);
+    }
     if (++unacknowledged < kAcks) continue;
     if (Status status = connection.ack(kReading, delivery->tag, true); !status) return status.error();
     unacknowledged = 0;

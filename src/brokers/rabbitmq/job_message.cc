@@ -174,10 +174,27 @@ Status read_headers(const FieldTable& headers, JobMessage& message) {
   return {};
 }
 
-// The same for the same message, so that it can be named again.
-JobId id_from(std::string_view a, std::string_view b) {
+JobId id_of(const AmqpMessage& message) {
+  const Result<JobId> given = JobId::parse(message.message_id);
+  if (given && !given->is_nil()) return *given;
+  const std::string stamp = message.timestamp ? std::to_string(*message.timestamp) : "";
+  return id_by_content(message.message_id + "|" + message.correlation_id + "|" + stamp, message.body);
+}
+
+}  // namespace
+
+Status check_job(const Job& job, Time now) {
+  if (Status valid = core::validate(job, now); !valid) return valid;
+  if (job.unique_key.empty()) return {};
+  return Error{ErrorCode::kUnsupported,
+               "unique_key: RabbitMQ keeps no index of the jobs that wait, so it cannot tell whether the key is taken"};
+}
+
+bool is_unreadable(const AmqpMessage& message) { return find_field(message.headers, kWhyHeader) != nullptr; }
+
+JobId id_by_content(std::string_view properties, std::string_view body) {
   std::uint64_t parts[2] = {0xcbf29ce484222325, 0x9e3779b97f4a7c15};
-  for (const std::string_view text : {a, b}) {
+  for (const std::string_view text : {properties, body}) {
     for (const char c : text) {
       parts[0] = (parts[0] ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
       parts[1] = (parts[1] + parts[0]) * 0xff51afd7ed558ccd;
@@ -186,19 +203,10 @@ JobId id_from(std::string_view a, std::string_view b) {
   }
   std::array<std::uint8_t, JobId::kSize> bytes{};
   for (std::size_t i = 0; i < JobId::kSize; ++i) bytes[i] = static_cast<std::uint8_t>(parts[i / 8] >> (8 * (i % 8)));
-  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x80);  // Version 8: made by a rule of one's own.
+  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x80);
   bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3f) | 0x80);
   return JobId(bytes);
 }
-
-JobId id_of(const AmqpMessage& message) {
-  const Result<JobId> given = JobId::parse(message.message_id);
-  if (given && !given->is_nil()) return *given;
-  const std::string stamp = message.timestamp ? std::to_string(*message.timestamp) : "";
-  return id_from(message.message_id + "|" + message.correlation_id + "|" + stamp, message.body);
-}
-
-}  // namespace
 
 Time JobMessage::due_time() const { return due.value_or(floor_to_ms(published)); }
 
@@ -330,7 +338,7 @@ JobInfo dead_info(const AmqpMessage& message, std::string_view queue) {
     info.counts = decoded->counts;
     info.attempts = decoded->counts.total();
     info.history = std::move(decoded->history);
-    info.finished = floor_to_ms(decoded->dead_at);
+    if (decoded->dead_at > 0) info.finished = floor_to_ms(decoded->dead_at);
     info.dead_reason = decoded->dead.value_or(DeadReason::kRejected);
     info.note = std::move(decoded->note);
     info.job = std::move(decoded->job);
@@ -345,10 +353,10 @@ JobInfo dead_info(const AmqpMessage& message, std::string_view queue) {
   const std::string text = why != nullptr && why->text() != nullptr ? *why->text() : decoded.error().message;
   const Field* at = find_field(message.headers, "bide-dead-at");
   const std::int64_t at_us = at != nullptr && at->number() != nullptr ? *at->number() : 0;
-  info.finished = floor_to_ms(believable_ms(at_us / 1000) ? at_us : 0);
-  info.due = *info.finished;
+  if (at_us > 0 && believable_ms(at_us / 1000)) info.finished = floor_to_ms(at_us);
+  info.due = info.finished.value_or(Time());
   info.dead_reason = DeadReason::kRejected;
-  info.history.push_back({0, *info.finished, Fault::kFailed, "the message is no job: " + text});
+  info.history.push_back({0, info.due, Fault::kFailed, "the message is no job: " + text});
   return info;
 }
 

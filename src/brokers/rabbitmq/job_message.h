@@ -51,6 +51,9 @@ struct JobMessage {
   Time due_time() const;
 };
 
+// The rules of every broker, and what this one cannot do: kUnsupported for unique keys.
+Status check_job(const Job& job, Time now);
+
 AmqpMessage encode(JobMessage message);
 
 // kInvalidArgument: not a job; the text says why. `queue` is the bide queue it was found in. The id is nil when the
@@ -73,6 +76,11 @@ void record_fault(JobMessage& message, Fault fault, std::string_view text, Time 
 // A message that is no job, wrapped for the dead set so that nothing of it is lost. Shown as a job of kind
 // `unreadable`.
 AmqpMessage bury_unreadable(AmqpMessage message, std::string_view queue, std::string_view why, std::int64_t now_us);
+
+bool is_unreadable(const AmqpMessage& message);
+
+// Of a message that has no id of its own: the same for the same content. Of version 8: made by a rule of one's own.
+JobId id_by_content(std::string_view properties, std::string_view body);
 
 // A message of a dead queue, for people. Never fails: what cannot be read is shown as far as it can.
 JobInfo dead_info(const AmqpMessage& message, std::string_view queue);

@@ -1,105 +1,173 @@
 #include "brokers/rabbitmq/lost_set.h"
 
+#include <array>
 #include <chrono>
 #include <utility>
 
-#include "bide/wait.h"
-#include "brokers/rabbitmq/job_message.h"
-#include "platform/clock.h"
+#include "brokers/rabbitmq/probe.h"
+#include "brokers/rabbitmq/stamps.h"
+#include "core/job_rules.h"
+#include "platform/local_socket.h"
 
 namespace bide::brokers::rabbitmq {
 
 namespace {
 
-// Of visitors who look at the same time; no name of a bide queue begins with a dot.
+using std::chrono::steady_clock;
+
+// Of those who look at the same time; no name of a bide queue begins with a dot.
 constexpr std::string_view kLockName = ".lost";
+constexpr Milliseconds kPatience{5000};
+
+const std::string* text_header(const AmqpMessage& message, std::string_view name) {
+  const Field* field = find_field(message.headers, name);
+  return field != nullptr ? field->text() : nullptr;
+}
+
+// Of the newest death; null when there was none.
+const std::string* death_text(const AmqpMessage& message, std::string_view name) {
+  const Field* deaths = find_field(message.headers, "x-death");
+  if (deaths == nullptr || deaths->list() == nullptr || deaths->list()->empty()) return nullptr;
+  const FieldTable* newest = deaths->list()->front().table();
+  const Field* field = newest != nullptr ? find_field(*newest, name) : nullptr;
+  return field != nullptr ? field->text() : nullptr;
+}
+
+// Of its way through delay queues: the AMQP queue at the end. Null: it was not on such a way.
+const std::string* last_key(const AmqpMessage& message) {
+  const Field* cc = find_field(message.headers, "CC");
+  if (cc == nullptr || cc->list() == nullptr || cc->list()->empty()) return nullptr;
+  return cc->list()->back().text();
+}
+
+// Where it wanted to go in the end, or was when the server gave it up.
+std::string queue_of(const AmqpMessage& message, const Names& names) {
+  if (const std::string* queue = text_header(message, "bide-queue"); queue != nullptr && core::is_name(*queue)) {
+    return *queue;
+  }
+  const auto bide_queue = [&](const std::string* name) -> std::string {
+    const std::string before = names.queue("");
+    if (name == nullptr || !name->starts_with(before)) return "";
+    return core::is_name(name->substr(before.size())) ? name->substr(before.size()) : "";
+  };
+  if (std::string queue = bide_queue(last_key(message)); !queue.empty()) return queue;
+  return bide_queue(death_text(message, "queue"));
+}
 
 }  // namespace
 
-Result<std::vector<LostMessage>> LostSet::list() {
-  std::vector<LostMessage> all;
-  const auto visited = visits_.visit(names_.lost(), names_.visit(kLockName), [&](auto&, std::uint64_t, AmqpMessage message) {
-    all.push_back(lost_message_of(message, names_));
-    return true;
-  });
-  if (!visited) return visited.error();
-  return all;
+LostMessage lost_message_of(const AmqpMessage& message, const Names& names) {
+  LostMessage lost;
+  lost.id = message.message_id;
+  lost.kind = message.type;
+  lost.queue = queue_of(message, names);
+  if (const std::string* destination = last_key(message)) lost.destination = *destination;
+  // What has expired in a delay queue was on its way, as it should be.
+  const std::string* reason = death_text(message, "reason");
+  const std::string* where = death_text(message, "queue");
+  const bool on_its_way =
+      reason == nullptr || (*reason == "expired" && where != nullptr && !where->starts_with(names.queue("")));
+  lost.why = on_its_way ? std::string(kNoWayToGo) : *reason;
+  lost.bytes = message.body.size();
+  const Field* due = find_field(message.headers, "bide-due");
+  lost.is_due = due == nullptr || due->number() == nullptr || Time(Milliseconds(*due->number())) <= wall_now();
+  return lost;
 }
 
-Publication LostSet::to_queue(AmqpMessage message, const std::string& queue) const {
-  Publication publication;
-  publication.to.kind = Destination::Kind::kReady;
-  publication.to.name = queue;
-  Result<JobMessage> job = decode(message, queue);
-  if (!job) {
-    // The worker that takes it says what is wrong with it.
-    strip_travel_headers(message.headers);
-    message.expiration.clear();
-    publication.message = std::move(message);
-    return publication;
+std::string describe_lost(const AmqpMessage& message, const Names& names) {
+  if (message.type == kProbeType) return "a late probe of bide rabbitmq doctor";
+  const LostMessage lost = lost_message_of(message, names);
+  std::string text = lost.id.empty() ? "a message without id" : "job " + lost.id;
+  if (!lost.kind.empty()) text += " of kind " + lost.kind;
+  if (!lost.queue.empty()) text += ", on its way to " + names.queue(lost.queue);
+  if (lost.why != kNoWayToGo) text += ", dead-lettered: " + lost.why;
+  return text;
+}
+
+Result<std::string> first_lost(Connection& connection, ChannelNumber channel, const Names& names) {
+  if (Status status = connection.open_channel(channel); !status) return status.error();
+  if (Status status = connection.get(channel, names.lost(), false); !status) return status.error();
+  const auto deadline = steady_clock::now() + kPatience;
+  std::string text;
+  while (true) {
+    const Result<std::optional<Event>> event = connection.next_event();
+    if (!event) return event.error();
+    if (!event->has_value()) {
+      if (steady_clock::now() >= deadline) break;
+      std::array<platform::Readiness, 1> ready = {platform::Readiness{connection.descriptor(), true, false}};
+      platform::wait_ready(ready, Milliseconds(500));
+      continue;
+    }
+    if (std::holds_alternative<GetEmpty>(**event)) break;
+    if (const ChannelClosed* closed = std::get_if<ChannelClosed>(&**event)) return closed->error;
+    if (const Delivery* delivery = std::get_if<Delivery>(&**event)) {
+      text = describe_lost(delivery->message, names);
+      break;
+    }
   }
-  const std::int64_t now_us = platform::real_clock().now().wall_us;
-  const Time now(std::chrono::floor<Milliseconds>(std::chrono::microseconds(now_us)));
-  // Delays that were interrupted by the loss of a queue on their way go on.
-  if (job->due && *job->due > now) publication.to.delay = *job->due - now;
-  publication.message = encode(std::move(*job));
-  return publication;
+  // What was not acknowledged goes back with the channel.
+  if (Status status = connection.close_channel(channel); !status) return status.error();
+  return text;
 }
 
-Status LostSet::publish(Publication publication) {
-  return wait<void>([&](const Completion<void>& done) {
-    publication.done = done;
-    std::vector<Publication> one;
-    one.push_back(std::move(publication));
-    publisher_.publish(std::move(one));
-  });
-}
-
-Result<std::vector<LostSet::Moved>> LostSet::requeue(const Choice& chosen, const std::string& to) {
+Result<std::vector<LostSet::Moved>> LostSet::act(const Choice& chosen, const Action& action) {
   std::vector<Moved> moved;
-  Status hopeless;  // Nobody waits for a server that is away once more for each message.
-  const auto visited = visits_.visit(
-      names_.lost(), names_.visit(kLockName), [&](Visits::Visit& visit, std::uint64_t tag, AmqpMessage message) {
-        LostMessage lost = lost_message_of(message, names_);
-        if (!chosen(lost)) return true;
-        const std::string queue = to.empty() ? lost.queue : to;
-        Status status = hopeless;
-        if (queue.empty()) status = Error{ErrorCode::kInvalidArgument, "nobody knows which queue it belongs to"};
-        if (status) status = publish(to_queue(std::move(message), queue));
-        const bool away = !status && (status.error().code == ErrorCode::kUnavailable ||
-                                      status.error().code == ErrorCode::kUnconfirmed);
-        if (away) hopeless = Error{ErrorCode::kUnavailable, status.error().message};
-        // Only now: it is in two places for a moment, never in none.
-        if (status) {
-          status = visit.remove(tag);
-          if (!status) status = unconfirmed(status.error());
-        }
-        moved.push_back({std::move(lost), std::move(status)});
+  const auto browsed =
+      browser_.browse(names_.lost(), names_.visit(kLockName), [&](Session& session, Delivery delivery) {
+        LostMessage message = lost_message_of(delivery.message, names_);
+        if (!chosen(message)) return true;
+        Status status = action(session, std::move(delivery), message);
+        moved.push_back({std::move(message), std::move(status)});
         return true;
       });
-  if (!visited && moved.empty()) return visited.error();
+  if (!browsed && moved.empty()) return browsed.error();
   return moved;
 }
 
+Result<std::vector<LostMessage>> LostSet::list() {
+  std::vector<LostMessage> all;
+  const auto browsed = browser_.browse(names_.lost(), names_.visit(kLockName), [&](Session&, const Delivery& delivery) {
+    all.push_back(lost_message_of(delivery.message, names_));
+    return true;
+  });
+  if (!browsed) return browsed.error();
+  return all;
+}
+
+Result<std::vector<LostSet::Moved>> LostSet::requeue(const Choice& chosen, const std::string& to) {
+  Status hopeless;  // Nobody waits for a server that is away once more for each message.
+  return act(chosen, [&](Session& session, Delivery delivery, const LostMessage& message) {
+    const std::string queue = to.empty() ? message.queue : to;
+    Status status = hopeless;
+    if (queue.empty()) status = Error{ErrorCode::kInvalidArgument, "nobody knows which queue it belongs to"};
+    if (status) status = publisher_.publish_and_wait(dialect_.bring_back(std::move(delivery.message), queue));
+    const bool away = !status && (status.error().code == ErrorCode::kUnavailable ||
+                                  status.error().code == ErrorCode::kUnconfirmed);
+    if (away) hopeless = Error{ErrorCode::kUnavailable, status.error().message};
+    if (!status) return status;
+    // Only now: it is in two places for a moment, never in none.
+    Status removed = session.remove(delivery.tag);
+    return removed ? removed : Status(unconfirmed(removed.error()));
+  });
+}
+
 Result<std::vector<LostSet::Moved>> LostSet::remove(const Choice& chosen) {
-  std::vector<Moved> removed;
-  const auto visited = visits_.visit(
-      names_.lost(), names_.visit(kLockName), [&](Visits::Visit& visit, std::uint64_t tag, const AmqpMessage& message) {
-        LostMessage lost = lost_message_of(message, names_);
-        if (chosen(lost)) removed.push_back({std::move(lost), visit.remove(tag)});
-        return true;
-      });
-  if (!visited && removed.empty()) return visited.error();
-  return removed;
+  return act(chosen, [](Session& session, const Delivery& delivery, const LostMessage&) {
+    return session.remove(delivery.tag);
+  });
 }
 
 Result<std::size_t> LostSet::bring_back(const std::string& queue) {
-  const Result<QueueCounts> lost = visits_.look_at(names_.lost());
+  const Result<QueueCounts> lost = browser_.look_at(names_.lost());
   if (!lost) return lost.error();
   if (lost->messages == 0) return std::size_t{0};
   // Not what the server has given up or was told to take: it would come back for ever.
+  const std::string source = dialect_.source(queue);
+  const auto is_its = [&](const LostMessage& each) { return each.queue == queue || each.destination == source; };
   const Result<std::vector<Moved>> moved =
-      requeue([&](const LostMessage& each) { return each.queue == queue && each.why == kNoWayToGo; });
+      requeue([&](const LostMessage& each) {
+        return is_its(each) && each.why == kNoWayToGo && (declares_ || each.is_due);
+      }, queue);
   if (!moved) return moved.error();
   std::size_t brought = 0;
   for (const Moved& each : *moved) brought += each.status ? 1 : 0;

@@ -3,11 +3,21 @@
 #include <algorithm>
 #include <utility>
 
-#include "brokers/rabbitmq/publications.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
 
 namespace bide::brokers::rabbitmq {
+
+namespace {
+
+Publication to_ready(std::string queue, Milliseconds delay = Milliseconds(0)) {
+  Publication publication;
+  publication.to.name = std::move(queue);
+  publication.to.delay = delay;
+  return publication;
+}
+
+}  // namespace
 
 Status NativeDialect::check_queue(std::string_view queue) const {
   if (core::is_name(queue)) return {};
@@ -34,17 +44,78 @@ std::variant<ReceivedJob, Publication> NativeDialect::receive(Delivery delivery,
   return job;
 }
 
-Result<Publication> NativeDialect::enqueue(Connection*, Job job, std::int64_t stamp, Time now) {
-  return first_publication(std::move(job), stamp, now);
+Result<Publication> NativeDialect::enqueue(Job job, std::int64_t stamp, Time now) const {
+  JobMessage message;
+  message.generation = message.published = stamp;
+  Milliseconds wait = job.delay;
+  if (job.due) {
+    wait = *job.due - now;
+    message.due_by_wall_clock = true;
+    message.due = job.due;
+  } else if (wait > Milliseconds(0)) {
+    // The moment lies within the millisecond that was begun: counted from its end, it is not early.
+    message.due = now + Milliseconds(1) + wait;
+  }
+  Publication publication = to_ready(job.queue, wait);
+  publication.bounded = true;
+  message.job = std::move(job);
+  publication.message = encode(std::move(message));
+  return publication;
 }
 
-Result<Departure> NativeDialect::depart(Connection*, const ReceivedJob& job, const Outcome& outcome,
-                                        std::int64_t stamp, Time now) {
+Result<Publication> NativeDialect::replay(AmqpMessage message, const std::string&, const std::string& queue,
+                                          const ReplayOptions& options) const {
+  Publication publication = to_ready(queue, options.delay);
+  publication.bounded = true;
+  strip_travel_headers(message.headers);
+  Result<JobMessage> decoded = is_unreadable(message) ? Result<JobMessage>(Error{}) : decode(message, queue);
+  if (!decoded) {
+    // As it came; perhaps somebody has taught the workers to read it.
+    std::erase_if(message.headers, [](const auto& entry) { return entry.first.starts_with("bide-"); });
+    message.expiration.clear();
+    publication.message = std::move(message);
+    return publication;
+  }
+  const Time now = wall_now();
+  JobMessage job = std::move(*decoded);
+  // A new life: what was cancelled before it is not cancelled now.
+  job.generation = job.published = stamps_.next();
+  job.dead.reset();
+  job.dead_at = 0;
+  job.note.clear();
+  job.due_by_wall_clock = false;
+  job.due.reset();
+  if (options.delay > Milliseconds(0)) job.due = now + Milliseconds(1) + options.delay;
+  if (job.job.expires && *job.job.expires <= now + options.delay) job.job.expires.reset();
+  if (!options.keep_attempts) {
+    job.counts = {};
+    job.history.clear();
+  }
+  publication.message = encode(std::move(job));
+  return publication;
+}
+
+Publication NativeDialect::bring_back(AmqpMessage message, const std::string& queue) const {
+  Publication publication = to_ready(queue);
+  Result<JobMessage> job = decode(message, queue);
+  if (!job) {
+    // The worker that takes it says what is wrong with it.
+    strip_travel_headers(message.headers);
+    message.expiration.clear();
+    publication.message = std::move(message);
+    return publication;
+  }
+  // Delays that were interrupted by the loss of a queue on their way go on.
+  if (const Time now = wall_now(); job->due && *job->due > now) publication.to.delay = *job->due - now;
+  publication.message = encode(std::move(*job));
+  return publication;
+}
+
+Result<Departure> NativeDialect::depart(const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp, Time now) {
   JobMessage copy = job.message;
   copy.published = stamp;
   copy.running = false;
-  Publication publication;
-  publication.to = {.kind = Destination::Kind::kReady, .name = copy.job.queue, .key = {}, .delay = Milliseconds(0)};
+  Publication publication = to_ready(copy.job.queue);
   if (const RetryAt* retry = std::get_if<RetryAt>(&outcome)) {
     if (retry->body) copy.job.body = *retry->body;
     record_fault(copy, retry->fault, retry->error, now);
@@ -76,8 +147,7 @@ std::optional<Publication> NativeDialect::hold(const ReceivedJob& job, Milliseco
   JobMessage copy = job.message;
   copy.published = stamp;
   copy.running = true;
-  Publication publication;
-  publication.to = {.kind = Destination::Kind::kReady, .name = copy.job.queue, .key = {}, .delay = wait};
+  Publication publication = to_ready(copy.job.queue, wait);
   publication.message = encode(std::move(copy));
   return publication;
 }

@@ -18,12 +18,21 @@ namespace bide::brokers::rabbitmq {
 class NativeDialect : public Dialect {
  public:
   NativeDialect(const Settings& settings, Stamps& stamps)
-      : settings_(settings), names_(settings.prefix), stamps_(stamps), declared_(settings_, kFirstDeclaring) {}
+      : settings_(settings), names_(settings.prefix), stamps_(stamps), declared_(settings_, kDeclaring) {}
 
   Status check_queue(std::string_view queue) const override;
   std::string source(const std::string& queue) const override { return names_.queue(queue); }
+  std::string dead_queue(const std::string& queue) const override { return names_.dead(queue); }
   bool ids_are_unique() const override { return true; }
   bool keeps_rejected() const override { return true; }  // Among the lost ones.
+
+  Result<Publication> enqueue(Job job, std::int64_t stamp, Time now) const override;
+  JobInfo dead_info(const AmqpMessage& message, const std::string&, const std::string& queue) const override {
+    return rabbitmq::dead_info(message, queue);
+  }
+  Result<Publication> replay(AmqpMessage message, const std::string& key, const std::string& queue,
+                             const ReplayOptions& options) const override;
+  Publication bring_back(AmqpMessage message, const std::string& queue) const override;
 
   Status declare(Connection& connection, const std::string& queue) override {
     return declared_.ready(connection, queue);
@@ -33,10 +42,7 @@ class NativeDialect : public Dialect {
   void forget() override { declared_.forget(); }
 
   std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) override;
-  Result<Publication> enqueue(Connection* connection, Job job, std::int64_t stamp, Time now) override;
-  Result<Departure> depart(Connection* connection, const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp,
-                           Time now) override;
-
+  Result<Departure> depart(const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp, Time now) override;
   std::optional<Publication> hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) override;
 
  private:

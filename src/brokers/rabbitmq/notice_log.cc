@@ -17,7 +17,8 @@ constexpr Milliseconds kReadAgain{250};
 constexpr Milliseconds kTryAgain{1000};
 // Without a marker the log is taken to be read after such a silence.
 constexpr Milliseconds kSilence{2000};
-constexpr Milliseconds kLongSilence{5000};
+constexpr std::size_t kLinesAMessage = 500;
+constexpr Milliseconds kRepeatPauses{60'000};
 
 }  // namespace
 
@@ -41,7 +42,7 @@ Status NoticeLog::start(Connection& connection) {
   if (Status status = connection.bind(kQueueChannel, {names_.notices(), queue_, "", false}); !status) return status;
   // From here on everything new comes to the queue; what is older is in the log, before the marker.
   marker_ = "m" + std::to_string(random_.next());
-  started_ = last_logged_ = steady_clock::now();
+  last_logged_ = steady_clock::now();
   if (Status status = read_log(); !status) return status;
   write_marker();
   watch_silence(marker_);
@@ -102,15 +103,15 @@ void NoticeLog::write_marker() {
   publisher_.publish(std::move(one));
 }
 
-// When the server takes no messages, or the stream has no leader, the marker does not come, and nobody can have had a
-// notice confirmed either. Workers are needed all the more then: after a while without a word they go on with what they
-// know, and read on beside it.
+// When the server takes no messages the marker cannot be written, but the log can be read, and nobody can have had a
+// notice confirmed meanwhile: after a while without another notice all are known. A stream without a leader is waited for:
+// whoever has not read it would run what is cancelled or paused.
 void NoticeLog::watch_silence(const std::string& written) {
   timers_.after(kTryAgain, [this, written] {
     if (read_ || written != marker_ || connection_ == nullptr) return;
     const Steady moment = steady_clock::now();
     const bool blocked = publisher_.pressure().level == Pressure::Level::kBlocked;
-    if (moment - last_logged_ > kSilence && (blocked || moment - started_ > kLongSilence)) {
+    if (blocked && moment - last_logged_ > kSilence) {
       read_ = true;
       return;
     }
@@ -120,7 +121,7 @@ void NoticeLog::watch_silence(const std::string& written) {
 
 Status NoticeLog::take(const Delivery& delivery) {
   if (delivery.channel == kLogChannel) return take_logged(delivery);
-  if (const std::optional<Notice> notice = Notice::parse(delivery.message.body)) add(*notice);
+  for (const Notice& notice : Notice::parse_lines(delivery.message.body)) add(notice);
   // There may be more; what is being checked waits for the end of it.
   return connection_->get(kQueueChannel, queue_, true);
 }
@@ -130,9 +131,12 @@ Status NoticeLog::take_logged(const Delivery& delivery) {
   last_logged_ = steady_clock::now();
   const Field* offset = find_field(delivery.message.headers, "x-stream-offset");
   if (offset != nullptr && offset->number() != nullptr) next_offset_ = *offset->number() + 1;
-  const std::optional<Notice> notice = Notice::parse(delivery.message.body);
-  if (notice) add(*notice);
-  if (notice && notice->kind == Notice::Kind::kMarker && notice->name == marker_) {
+  bool is_marker = false;
+  for (const Notice& notice : Notice::parse_lines(delivery.message.body)) {
+    add(notice);
+    is_marker = is_marker || (notice.kind == Notice::Kind::kMarker && notice.name == marker_);
+  }
+  if (is_marker) {
     read_ = true;
     log_open_ = false;
     const auto retention = std::chrono::microseconds(settings_.notice_retention).count();
@@ -158,6 +162,7 @@ Status NoticeLog::begin_read() {
 void NoticeLog::queue_is_empty() {
   reading_ = false;
   last_read_ = steady_clock::now();
+  if (settings_.notices && last_read_ >= next_repeat_) repeat_old_pauses();
   for (const Question& question : std::exchange(asked_, {})) question(&board_);
 }
 
@@ -166,18 +171,31 @@ void NoticeLog::add(const Notice& notice) {
   if (notice.kind != Notice::Kind::kMarker) stamps_.saw(notice.stamp);
 }
 
+// The stream forgets what is older than the retention; a queue stays paused.
+void NoticeLog::repeat_old_pauses() {
+  next_repeat_ = last_read_ + kRepeatPauses;
+  const auto half = std::chrono::microseconds(settings_.notice_retention).count() / 2;
+  const std::int64_t now_us = platform::real_clock().now().wall_us;
+  // Once in a while is enough, and whoever comes first does it for all.
+  if (now_us - last_repeat_us_ < half / 2) return;
+  last_repeat_us_ = now_us;
+  write(board_.pauses_before(now_us - half));
+}
+
 // Nobody waits for these, but they must not be lost while the server takes nothing.
 void NoticeLog::write(std::vector<Notice> notices) {
   std::vector<Publication> publications;
-  for (const Notice& notice : notices) {
-    board_.add(notice);
-    Publication publication;
-    publication.to.kind = Destination::Kind::kNotices;
-    publication.message.message_id = "notice-" + std::to_string(notice.stamp);
-    publication.message.body = notice.to_text();
-    publication.done = [](const Status&) {};
-    publication.patient = true;
-    publications.push_back(std::move(publication));
+  for (std::size_t i = 0; i < notices.size(); ++i) {
+    board_.add(notices[i]);
+    if (i % kLinesAMessage == 0) {
+      Publication& publication = publications.emplace_back();
+      publication.to.kind = Destination::Kind::kNotices;
+      publication.message.message_id = "notice-" + std::to_string(notices[i].stamp);
+      publication.done = [](const Status&) {};
+      publication.patient = true;
+    }
+    std::string& body = publications.back().message.body;
+    body += (body.empty() ? "" : "\n") + notices[i].to_text();
   }
   publisher_.publish(std::move(publications));
 }

@@ -70,6 +70,7 @@ class NoticeLog {
   Status take_logged(const Delivery& delivery);
   void write_marker();
   void watch_silence(const std::string& written);
+  void repeat_old_pauses();
 
   const Settings& settings_;
   const Names names_;
@@ -88,9 +89,10 @@ class NoticeLog {
   std::uint64_t unacked_ = 0;
   bool log_open_ = false;
   Steady last_logged_ = {};
-  Steady started_ = {};
   bool reading_ = false;  // A get is under way.
   Steady last_read_ = {};
+  Steady next_repeat_ = {};  // Of pauses that the stream is about to forget.
+  std::int64_t last_repeat_us_ = 0;
   std::vector<Question> questions_;  // Answered by the next read ...
   std::vector<Question> asked_;      // ... or by the one under way.
 };

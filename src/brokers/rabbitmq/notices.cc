@@ -72,12 +72,22 @@ std::optional<Notice> Notice::parse(std::string_view text) {
   return notice;
 }
 
+std::vector<Notice> Notice::parse_lines(std::string_view text) {
+  std::vector<Notice> notices;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (std::optional<Notice> notice = parse(text.substr(0, end))) notices.push_back(std::move(*notice));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return notices;
+}
+
 void NoticeBoard::add(const Notice& notice) {
   if (is_about_a_job(notice.kind)) {
     AboutJob& job = jobs_[notice.id];
     job.newest = std::max(job.newest, notice.stamp);
     if (notice.kind == Kind::kCancel) job.cancelled = std::max(job.cancelled, notice.stamp);
-    // Notices come once from the stream and once as news; the stamp tells them apart.
+    // Notices come once from the log and once from the notice queue; the stamp tells them apart.
     if (is_interruption(notice.kind) && notice.stamp > job.last_interruption) {
       job.last_interruption = notice.stamp;
       if (std::exchange(job.interrupted, notice.published) != notice.published) job.lost = job.spared = 0;
@@ -143,6 +153,15 @@ std::set<std::string> NoticeBoard::queues() const {
   std::set<std::string> names;
   for (const auto& [name, about] : queues_) names.insert(name);
   return names;
+}
+
+std::vector<Notice> NoticeBoard::pauses_before(std::int64_t stamp) const {
+  std::vector<Notice> pauses;
+  for (const auto& [name, queue] : queues_) {
+    if (queue.paused <= queue.resumed || queue.paused >= stamp) continue;
+    pauses.push_back({.kind = Kind::kPause, .id = {}, .name = name, .stamp = queue.paused});
+  }
+  return pauses;
 }
 
 std::size_t NoticeBoard::size() const { return jobs_.size() + queues_.size(); }

@@ -1,12 +1,12 @@
 // Notices: what all workers must know about jobs that nobody can reach while they wait in a queue of the server. And
 // NoticeBoard: all of them together, as one worker knows them.
 //
-// A notice is published to a fanout exchange, confirmed, which leads to a stream (the memory) and to a private queue of
-// each worker (the news). A worker first binds its private queue, then reads the stream up to a marker of its own; from
+// A notice is published to a fanout exchange, confirmed, which leads to a stream (the notice log) and to a private queue of
+// each worker (its notice queue). A worker first binds its private queue, then reads the stream up to a marker of its own; from
 // then on, before it starts any job, it empties its private queue: whatever was confirmed before that is known. So a
 // confirmed cancel of a job that has not been handed out is exact, with no clock and no polling in the proof.
 //
-// One line of text each:
+// One line of text each; a message has one or more of them:
 //
 //   cancel ID STAMP            jobs with this id and a generation up to STAMP are dropped
 //   put-off ID STAMP DUE_MS    the same jobs are not started before DUE
@@ -49,6 +49,7 @@ struct Notice {
   std::string to_text() const;
   // Nothing when it is not understood: a newer version may write other kinds.
   static std::optional<Notice> parse(std::string_view text);
+  static std::vector<Notice> parse_lines(std::string_view text);
 };
 
 // Not safe to share between threads.
@@ -66,6 +67,8 @@ class NoticeBoard {
   std::uint32_t spared(const JobId& id, std::int64_t published) const;
   bool knows_queue(const std::string& queue) const { return queues_.contains(queue); }
   std::set<std::string> queues() const;
+  // Pauses that last and were said before that.
+  std::vector<Notice> pauses_before(std::int64_t stamp) const;
 
   std::size_t size() const;
   // Forgets what is older: the stream has forgotten it too.

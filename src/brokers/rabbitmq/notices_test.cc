@@ -59,6 +59,21 @@ TEST(Notice, ReadsBackWhatWasWritten) {
   }
 }
 
+TEST(Notice, AMessageMayHaveSeveral) {
+  const std::vector<Notice> notices = Notice::parse_lines("pause a 5\nnonsense\n\nresume b 6\n");
+  ASSERT_EQ(notices.size(), 2u);
+  EXPECT_EQ(notices[0].to_text(), "pause a 5");
+  EXPECT_EQ(notices[1].to_text(), "resume b 6");
+}
+
+TEST(NoticeBoard, PausesThatLastAndAreOldAreSaidAgain) {
+  NoticeBoard board;
+  for (const Notice& notice : Notice::parse_lines("pause old 5\npause new 50\npause over 5\nresume over 6")) board.add(notice);
+  const std::vector<Notice> again = board.pauses_before(10);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].to_text(), "pause old 5") << "with its own stamp: a later resume counts";
+}
+
 TEST(Notice, NonsenseIsNotUnderstood) {
   for (const char* text :
        {"", "cancel", "cancel x 1", "cancel 01900000-0000-7000-8000-000000000001",

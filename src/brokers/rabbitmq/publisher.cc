@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "bide/wait.h"
 #include "brokers/rabbitmq/publisher_state.h"
 #include "brokers/rabbitmq/version_facts.h"
 #include "platform/fatal.h"
@@ -75,7 +76,7 @@ void Publisher::publish(std::vector<Publication> publications) {
     // Known now, so nobody has to wait to be told.
     const bool hopeless = state_->blocked;
     for (Publication& publication : publications) {
-      Letter entry;
+      PendingPublish entry;
       entry.bytes = publication.message.body.size() + 512;
       entry.submitted = now;
       const bool taken = (!full && !hopeless) || (publication.patient && !state_->stopping);
@@ -89,6 +90,33 @@ void Publisher::publish(std::vector<Publication> publications) {
     }
   }
   if (wake) state_->waker.wake();
+}
+
+void Publisher::publish(std::vector<Publication> publications, std::function<void(std::vector<Status>)> done) {
+  struct Batch {
+    std::vector<Status> statuses;
+    std::size_t missing;
+    std::function<void(std::vector<Status>)> done;
+  };
+  if (publications.empty()) return done({});
+  const std::size_t count = publications.size();
+  const auto batch = std::make_shared<Batch>(Batch{std::vector<Status>(count), count, std::move(done)});
+  for (std::size_t i = 0; i < count; ++i) {
+    publications[i].done = [batch, i](Status status) {
+      batch->statuses[i] = std::move(status);
+      if (--batch->missing == 0) batch->done(std::move(batch->statuses));
+    };
+  }
+  publish(std::move(publications));
+}
+
+Status Publisher::publish_and_wait(Publication publication) {
+  return wait<void>([&](Completion<void> done) {
+    publication.done = std::move(done);
+    std::vector<Publication> one;
+    one.push_back(std::move(publication));
+    publish(std::move(one));
+  });
 }
 
 Pressure Publisher::pressure() const {
@@ -180,8 +208,8 @@ Lane* Publisher::State::lane_of(ChannelNumber channel) {
 }
 
 void Publisher::State::take_inbox() {
-  std::vector<Letter> arrived;
-  std::vector<Letter> turned_away;
+  std::vector<PendingPublish> arrived;
+  std::vector<PendingPublish> turned_away;
   Error why{ErrorCode::kOverloaded, "too many messages wait for the server to confirm"};
   {
     std::lock_guard lock(mutex);
@@ -190,11 +218,11 @@ void Publisher::State::take_inbox() {
     if (blocked) why.message = trouble;
     if (stopping) why = {ErrorCode::kUnavailable, "the broker is closed"};
   }
-  for (Letter& entry : arrived) {
+  for (PendingPublish& entry : arrived) {
     Lane& lane = entry.publication.to.kind == Destination::Kind::kNotices ? notices : jobs;
     lane.waiting.push_back(std::move(entry));
   }
-  for (Letter& entry : turned_away) entry.publication.done(why);
+  for (PendingPublish& entry : turned_away) entry.publication.done(why);
 }
 
 void Publisher::State::connect() {
@@ -217,6 +245,11 @@ Status Publisher::State::open_lane(Lane& lane) {
   return connection->confirm_select(last_channel);
 }
 
+// Messages of others need it for their delays only.
+Status Publisher::State::declare_foundation() {
+  return settings.compat.empty() ? declared.foundation(*connection) : Status();
+}
+
 Status Publisher::State::set_up() {
   declared.reconnected();
   counting_open = false;
@@ -227,7 +260,7 @@ Status Publisher::State::set_up() {
   for (Lane* lane : {&jobs, &notices}) {
     if (Status status = open_lane(*lane); !status) return status;
   }
-  if (Status status = declared.foundation(*connection); !status) return status;
+  if (Status status = declare_foundation(); !status) return status;
   backoff.reset();
   set_trouble("", false);
   std::lock_guard lock(mutex);
@@ -247,36 +280,36 @@ void Publisher::State::lose(const Error& error) {
 }
 
 // The answer to these is lost.
-void Publisher::State::resend(Lane& lane, std::vector<Letter> letters) {
+void Publisher::State::resend(Lane& lane, std::vector<PendingPublish> publishes) {
   {
     std::lock_guard lock(mutex);
-    stats.resent += letters.size();
+    stats.resent += publishes.size();
   }
-  for (auto letter = letters.rbegin(); letter != letters.rend(); ++letter) {
-    letter->uncertain = true;
-    lane.waiting.push_front(std::move(*letter));
+  for (auto pending = publishes.rbegin(); pending != publishes.rend(); ++pending) {
+    pending->uncertain = true;
+    lane.waiting.push_front(std::move(*pending));
   }
 }
 
 // What was in flight and somebody waits for, in the order in which it was sent.
-std::vector<Letter> Publisher::State::take_back(SentOn& sent) {
-  std::vector<Letter> back;
-  for (auto& [tag, letter] : sent.in_flight) {
-    if (!letter.completed) back.push_back(std::move(letter));
+std::vector<PendingPublish> Publisher::State::take_back(SentOn& sent) {
+  std::vector<PendingPublish> back;
+  for (auto& [tag, pending] : sent.in_flight) {
+    if (!pending.completed) back.push_back(std::move(pending));
   }
-  platform::require(back.size() == sent.open, "letters that somebody waits for are counted");
+  platform::require(back.size() == sent.open, "publishes that somebody waits for are counted");
   sent.in_flight.clear();
   sent.open = 0;
   return back;
 }
 
-std::vector<Letter> Publisher::State::take_back_all(Lane& lane) {
-  std::vector<Letter> all;
+std::vector<PendingPublish> Publisher::State::take_back_all(Lane& lane) {
+  std::vector<PendingPublish> all;
   for (SentOn& sent : lane.old) {
-    for (Letter& letter : take_back(sent)) all.push_back(std::move(letter));
+    for (PendingPublish& pending : take_back(sent)) all.push_back(std::move(pending));
   }
   lane.old.clear();
-  for (Letter& letter : take_back(lane.current)) all.push_back(std::move(letter));
+  for (PendingPublish& pending : take_back(lane.current)) all.push_back(std::move(pending));
   return all;
 }
 
@@ -285,20 +318,20 @@ std::vector<Letter> Publisher::State::take_back_all(Lane& lane) {
 void Publisher::State::take_closure(Lane& lane, ChannelNumber channel, const Error& error) {
   SentOn& sent = *lane.sent_on(channel);
   const bool in_use = &sent == &lane.current;
-  std::vector<Letter> again = take_back(sent);
+  std::vector<PendingPublish> again = take_back(sent);
   if (!in_use) std::erase_if(lane.old, [&](const SentOn& each) { return each.channel == channel; });
-  for (auto letter = again.rbegin(); letter != again.rend(); ++letter) {
-    letter->closures += 1;
-    letter->uncertain = letter->uncertain || again.size() > 1;
-    if ((again.size() == 1 && letter->closures > 1) || letter->closures > kMostClosures) {
-      complete(*letter, error);
+  for (auto pending = again.rbegin(); pending != again.rend(); ++pending) {
+    pending->closures += 1;
+    pending->uncertain = pending->uncertain || again.size() > 1;
+    if ((again.size() == 1 && pending->closures > 1) || pending->closures > kMostClosures) {
+      complete(*pending, error);
     } else {
-      lane.waiting.push_front(std::move(*letter));
+      lane.waiting.push_front(std::move(*pending));
     }
   }
   declared.forget();
   Status status = in_use ? open_lane(lane) : Status();
-  if (status) status = declared.foundation(*connection);
+  if (status) status = declare_foundation();
   if (!status) lose(status.error());
 }
 
@@ -324,7 +357,7 @@ void Publisher::State::close_old(Lane& lane) {
       continue;
     }
     const ChannelNumber channel = sent.channel;
-    std::vector<Letter> unanswered = take_back(sent);
+    std::vector<PendingPublish> unanswered = take_back(sent);
     lane.old.erase(lane.old.begin() + static_cast<std::ptrdiff_t>(i));
     resend(lane, std::move(unanswered));
     if (Status status = connection->close_channel(channel); !status) return lose(status.error());

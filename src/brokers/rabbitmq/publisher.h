@@ -32,13 +32,13 @@ struct Destination {
     kReady,     // A bide queue, at once or after a delay.
     kDead,      // The dead set of a bide queue.
     kNotices,   // The fanout exchange of notices.
-    kQueue,     // An AMQP queue by its own name, through the default exchange; nothing is declared.
-    kExchange,  // An exchange and a key; nothing is declared.
+    kExchange,  // An exchange and a key; after a delay the AMQP queue that the key names.
   };
   Kind kind = Kind::kReady;
-  std::string name = {};  // The bide queue, the AMQP queue or the exchange.
+  std::string name = {};  // The bide queue or the exchange.
   std::string key = {};   // kExchange only.
-  Milliseconds delay{0};  // kReady only. Counted from the moment of the call.
+  Milliseconds delay{0};  // Counted from the moment of the call.
+  std::shared_ptr<const Topology> needs = {};  // kExchange only: declared first, as another system would. Null: nothing.
 };
 
 struct Publication {
@@ -65,6 +65,9 @@ class Publisher {
   void close();
 
   void publish(std::vector<Publication> publications);
+  // The same with one completion for all, instead of those in the publications: one status for each, in order.
+  void publish(std::vector<Publication> publications, std::function<void(std::vector<Status>)> done);
+  Status publish_and_wait(Publication publication);
 
   Pressure pressure() const;
   Stats stats() const;

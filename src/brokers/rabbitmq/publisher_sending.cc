@@ -5,7 +5,6 @@
 
 #include "brokers/rabbitmq/job_message.h"
 #include "brokers/rabbitmq/notices.h"
-#include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher_state.h"
 #include "core/quote.h"
 #include "platform/clock.h"
@@ -21,7 +20,7 @@ using std::chrono::steady_clock;
 constexpr int kBurst = 64;
 constexpr Milliseconds kNotNow{100};
 constexpr Milliseconds kRenewalPause{500};
-constexpr Milliseconds kFull{2000};
+constexpr Milliseconds kFull{10'000};
 constexpr Milliseconds kFullFor{10'000};
 constexpr Milliseconds kLookForLate{100};
 
@@ -29,8 +28,22 @@ constexpr Milliseconds kLookForLate{100};
 // of its own. So much lateness is borne for that.
 Milliseconds bearable(Milliseconds delay) { return std::clamp(delay / 100, Milliseconds(20), Milliseconds(1000)); }
 
-bool is_final(ErrorCode code) {
-  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kPermissionDenied || code == ErrorCode::kUnsupported;
+// A queue of our own that is not found has no home yet; one of others is not there.
+bool is_final(ErrorCode code, Destination::Kind kind) {
+  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kPermissionDenied || code == ErrorCode::kUnsupported ||
+         (code == ErrorCode::kNotFound && kind == Destination::Kind::kExchange);
+}
+
+// A message that was sent, and one that the server returned. Ids alone are not enough: the same job may be sent to
+// several queues, or twice.
+bool is_same(const AmqpMessage& sent, const AmqpMessage& returned) {
+  if (sent.message_id != returned.message_id) return false;
+  for (const char* stamp : {"bide-generation", "bide-published"}) {
+    const Field* const ours = find_field(sent.headers, stamp);
+    const Field* const theirs = find_field(returned.headers, stamp);
+    if ((ours == nullptr) != (theirs == nullptr) || (ours != nullptr && !(*ours == *theirs))) return false;
+  }
+  return sent.body == returned.body;
 }
 
 }  // namespace
@@ -47,23 +60,28 @@ bool Publisher::State::may_send(const Lane& lane) const {
 // Not more than a burst: then the confirms are looked at.
 void Publisher::State::send_what_can_be_sent(Lane& lane) {
   for (int burst = 0; burst < kBurst && may_send(lane); ++burst) {
-    Letter entry = std::move(lane.waiting.front());
+    PendingPublish entry = std::move(lane.waiting.front());
     lane.waiting.pop_front();
     if (!send(lane, std::move(entry))) return;
   }
 }
 
-Status Publisher::State::prepare(Letter& entry, Route& route) {
+// By way of a delay to an AMQP queue that is bound to `due`.
+Status Publisher::State::prepare_path(const PendingPublish& entry, const std::string& queue, Route& route) {
+  const Milliseconds delay = entry.publication.to.delay;
+  const Milliseconds passed = std::chrono::floor<Milliseconds>(steady_clock::now() - entry.submitted);
+  const DelayPath path = delay_path(settings.delay, passed < bearable(delay) ? delay : delay - passed);
+  if (Status status = declared.path(*connection, path); !status) return status;
+  route = route_of(names, path, queue);
+  return {};
+}
+
+Status Publisher::State::prepare(PendingPublish& entry, Route& route) {
   const Destination& to = entry.publication.to;
   switch (to.kind) {
-    case Destination::Kind::kReady: {
+    case Destination::Kind::kReady:
       if (Status status = declared.ready(*connection, to.name); !status) return status;
-      const Milliseconds passed = std::chrono::floor<Milliseconds>(steady_clock::now() - entry.submitted);
-      const DelayPath path = delay_path(settings.delay, passed < bearable(to.delay) ? to.delay : to.delay - passed);
-      if (Status status = declared.path(*connection, path); !status) return status;
-      route = route_of(names, path, names.queue(to.name));
-      return {};
-    }
+      return prepare_path(entry, names.queue(to.name), route);
     case Destination::Kind::kDead:
       if (Status status = declared.dead(*connection, to.name); !status) return status;
       route = {"", names.dead(to.name), {}};
@@ -75,18 +93,23 @@ Status Publisher::State::prepare(Letter& entry, Route& route) {
       }
       route = {names.notices(), "", {}};
       return {};
-    case Destination::Kind::kQueue:
-      route = {"", to.name, {}};
-      return {};
     case Destination::Kind::kExchange:
+      if (to.needs != nullptr) {
+        if (Status status = declared.others(*connection, *to.needs); !status) return status;
+      }
       route = {to.name, to.key, {}};
-      return {};
+      if (to.delay <= Milliseconds(0)) return {};
+      if (Status status = declared.foundation(*connection); !status) return status;
+      if (Status status = declared.others(*connection, {{}, {}, {{names.due(), to.key, to.key, false}}}); !status) {
+        return status;
+      }
+      return prepare_path(entry, to.key, route);
   }
   return {};
 }
 
 // False when the connection was lost over it.
-bool Publisher::State::send(Lane& lane, Letter entry) {
+bool Publisher::State::send(Lane& lane, PendingPublish entry) {
   // The server would close the channel, and everything on it would be sent again.
   if (const std::size_t length = entry.publication.message.body.size(); length > message_bytes) {
     complete(entry, Error{ErrorCode::kInvalidArgument,
@@ -98,7 +121,7 @@ bool Publisher::State::send(Lane& lane, Letter entry) {
   if (Status status = prepare(entry, route); !status) {
     const bool alive = connection->alive();
     // Refused for good, or only now: a queue whose node is just starting has no home yet.
-    if (alive && is_final(status.error().code)) {
+    if (alive && is_final(status.error().code, entry.publication.to.kind)) {
       complete(entry, status);
       return true;
     }
@@ -170,10 +193,10 @@ void Publisher::State::take_counts(const std::string& queue, std::uint64_t messa
   counted.clear();
   // Those that waited for it are the next.
   std::erase_if(jobs.later, [&](auto& each) {
-    Letter& letter = each.second;
-    if (!letter.awaits_count || letter.publication.to.name != queue) return false;
-    letter.awaits_count = false;
-    jobs.waiting.push_back(std::move(letter));
+    PendingPublish& pending = each.second;
+    if (!pending.awaits_count || pending.publication.to.name != queue) return false;
+    pending.awaits_count = false;
+    jobs.waiting.push_back(std::move(pending));
     return true;
   });
 }
@@ -214,16 +237,16 @@ void Publisher::State::take_confirm(Lane& lane, const Confirm& confirm) {
   SentOn& sent = *lane.sent_on(confirm.channel);
   auto entry = confirm.multiple ? sent.in_flight.begin() : sent.in_flight.find(confirm.tag);
   while (entry != sent.in_flight.end() && entry->first <= confirm.tag) {
-    Letter letter = std::move(entry->second);
+    PendingPublish pending = std::move(entry->second);
     entry = sent.in_flight.erase(entry);
-    if (letter.completed) continue;  // Given up before.
-    platform::require(sent.open > 0, "letters that somebody waits for are counted");
+    if (pending.completed) continue;  // Given up before.
+    platform::require(sent.open > 0, "publishes that somebody waits for are counted");
     sent.open -= 1;
-    settle(lane, letter, confirm.accepted);
+    settle(lane, pending, confirm.accepted);
   }
 }
 
-void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
+void Publisher::State::settle(Lane& lane, PendingPublish& entry, bool accepted) {
   if (entry.returned) {
     if (!std::exchange(entry.made_again, true)) {
       // Somebody has removed the queue. It is made again, once.
@@ -253,7 +276,7 @@ void Publisher::State::settle(Lane& lane, Letter& entry, bool accepted) {
   send_later(lane, std::move(entry));
 }
 
-void Publisher::State::send_later(Lane& lane, Letter entry) {
+void Publisher::State::send_later(Lane& lane, PendingPublish entry) {
   if (entry.deadline <= steady_clock::now()) return complete(entry, *entry.refusal);
   lane.later.emplace_back(steady_clock::now() + kNotNow, std::move(entry));
 }
@@ -268,7 +291,7 @@ void Publisher::State::take_up_later(Lane& lane) {
 void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
   for (auto& [tag, entry] : lane.sent_on(returned.channel)->in_flight) {
     if (entry.completed || entry.returned || entry.exchange != returned.exchange || entry.key != returned.key) continue;
-    if (!is_same_publication(entry.publication.message, returned.message)) continue;
+    if (!is_same(entry.publication.message, returned.message)) continue;
     entry.returned = true;
     entry.return_text = std::to_string(returned.code) + " " + returned.text + " (exchange '" + returned.exchange +
                         "', key '" + returned.key + "')";
@@ -276,7 +299,7 @@ void Publisher::State::take_return(Lane& lane, ReturnedMessage returned) {
   }
 }
 
-void Publisher::State::complete(Letter& entry, Status status) {
+void Publisher::State::complete(PendingPublish& entry, Status status) {
   entry.completed = true;
   // Whatever the last try came to: an earlier one may have been written. Of one that came back it is known that no
   // queue has it.
@@ -308,13 +331,13 @@ void Publisher::State::give_up_late(Lane& lane, steady_clock::time_point now) {
   // Now and then, because patient ones stand between them.
   if (hopeless || now >= lane.next_look) {
     lane.next_look = now + kLookForLate;
-    std::vector<Letter> late;
-    std::erase_if(lane.waiting, [&](Letter& entry) {
+    std::vector<PendingPublish> late;
+    std::erase_if(lane.waiting, [&](PendingPublish& entry) {
       if (entry.deadline > now && !hopeless) return false;
       late.push_back(std::move(entry));
       return true;
     });
-    for (Letter& entry : late) {
+    for (PendingPublish& entry : late) {
       if (entry.refusal && !is_blocked && connection != nullptr) {
         complete(entry, *entry.refusal);
         continue;
@@ -341,9 +364,9 @@ void Publisher::State::give_up_late(SentOn& sent, steady_clock::time_point now, 
 }
 
 void Publisher::State::give_up_all(Lane& lane) {
-  for (Letter& entry : take_back_all(lane)) lane.waiting.push_back(std::move(entry));
+  for (PendingPublish& entry : take_back_all(lane)) lane.waiting.push_back(std::move(entry));
   for (auto& [when, entry] : std::exchange(lane.later, {})) lane.waiting.push_back(std::move(entry));
-  for (Letter& entry : lane.waiting) complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
+  for (PendingPublish& entry : lane.waiting) complete(entry, Error{ErrorCode::kUnavailable, "the broker is closed"});
   lane.waiting.clear();
 }
 
@@ -356,7 +379,7 @@ void Publisher::State::set_trouble(std::string text, bool is_blocked) {
 void Publisher::State::announce(const std::string& queue) {
   if (!settings.notices) return;
   const std::int64_t now = platform::real_clock().now().wall_us;
-  Letter entry;
+  PendingPublish entry;
   entry.publication.to.kind = Destination::Kind::kNotices;
   entry.publication.message.body = Notice{.kind = Notice::Kind::kQueue, .name = queue, .stamp = now}.to_text();
   entry.submitted = steady_clock::now();

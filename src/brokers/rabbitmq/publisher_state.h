@@ -28,7 +28,7 @@
 namespace bide::brokers::rabbitmq {
 
 // A publication on its way.
-struct Letter {
+struct PendingPublish {
   Publication publication;
   std::chrono::steady_clock::time_point submitted;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
@@ -51,7 +51,7 @@ struct Letter {
 struct SentOn {
   ChannelNumber channel = 0;  // Another one each time it is opened: late confirms of the one before are not its own.
   // By their tags. One that is never confirmed must not hold up the others, so they leave in any order.
-  std::map<std::uint64_t, Letter> in_flight = {};
+  std::map<std::uint64_t, PendingPublish> in_flight = {};
   std::size_t open = 0;  // In flight, and somebody waits for it.
   std::chrono::steady_clock::time_point left = {};  // Since then nothing more is sent on it.
 };
@@ -61,9 +61,9 @@ struct Lane {
   SentOn current;
   // Channels that are not used any more and still owe answers, oldest first.
   std::deque<SentOn> old;
-  std::deque<Letter> waiting;  // Not sent, or to be sent again.
+  std::deque<PendingPublish> waiting;  // Not sent, or to be sent again.
   // Refused for now, to be sent again then; the others do not wait for them.
-  std::deque<std::pair<std::chrono::steady_clock::time_point, Letter>> later;
+  std::deque<std::pair<std::chrono::steady_clock::time_point, PendingPublish>> later;
   std::uint64_t last_tag = 0;
   bool renew = false;  // The channel.
   std::chrono::steady_clock::time_point renewed = {};
@@ -119,8 +119,8 @@ struct Publisher::State {
   std::optional<std::chrono::steady_clock::time_point> stop_at;  // Then whatever is under way is given up.
 
   mutable std::mutex mutex;  // Guards everything below.
-  std::vector<Letter> inbox;
-  std::vector<Letter> refused;
+  std::vector<PendingPublish> inbox;
+  std::vector<PendingPublish> refused;
   std::size_t entries = 0;  // Everywhere.
   std::size_t bytes = 0;
   bool stopping = false;
@@ -138,24 +138,26 @@ struct Publisher::State {
   void lose(const Error& error);
   Status open_lane(Lane& lane);
   void take_closure(Lane& lane, ChannelNumber channel, const Error& error);
-  std::vector<Letter> take_back(SentOn& sent);
-  std::vector<Letter> take_back_all(Lane& lane);
-  void resend(Lane& lane, std::vector<Letter> letters);
+  std::vector<PendingPublish> take_back(SentOn& sent);
+  std::vector<PendingPublish> take_back_all(Lane& lane);
+  void resend(Lane& lane, std::vector<PendingPublish> publishes);
   void renew_channel(Lane& lane);
   void close_old(Lane& lane);
   bool may_send(const Lane& lane) const;
   void send_what_can_be_sent(Lane& lane);
-  Status prepare(Letter& entry, Route& route);
-  bool send(Lane& lane, Letter entry);
-  void send_later(Lane& lane, Letter entry);
+  Status prepare(PendingPublish& entry, Route& route);
+  Status prepare_path(const PendingPublish& entry, const std::string& queue, Route& route);
+  Status declare_foundation();
+  bool send(Lane& lane, PendingPublish entry);
+  void send_later(Lane& lane, PendingPublish entry);
   void take_up_later(Lane& lane);
   void ask_for_counts();
   void take_counts(const std::string& queue, std::uint64_t messages);
   void take_events();
   void take_confirm(Lane& lane, const Confirm& confirm);
   void take_return(Lane& lane, ReturnedMessage returned);
-  void settle(Lane& lane, Letter& entry, bool accepted);
-  void complete(Letter& entry, Status status);
+  void settle(Lane& lane, PendingPublish& entry, bool accepted);
+  void complete(PendingPublish& entry, Status status);
   void give_up_late(Lane& lane, std::chrono::steady_clock::time_point now);
   void give_up_late(SentOn& sent, std::chrono::steady_clock::time_point now, const std::string& reason);
   void give_up_all(Lane& lane);

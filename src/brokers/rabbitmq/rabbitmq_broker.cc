@@ -7,16 +7,13 @@
 
 #include "brokers/rabbitmq/consumer.h"
 #include "brokers/rabbitmq/dead_set.h"
-#include "brokers/rabbitmq/desk.h"
 #include "brokers/rabbitmq/lost_set.h"
 #include "brokers/rabbitmq/native_dialect.h"
-#include "brokers/rabbitmq/publications.h"
 #include "brokers/rabbitmq/publisher.h"
+#include "brokers/rabbitmq/queue_browser.h"
 #include "brokers/rabbitmq/stamps.h"
+#include "brokers/rabbitmq/task_queue.h"
 #include "core/job_ids.h"
-#include "core/job_rules.h"
-#include "core/quote.h"
-#include "platform/clock.h"
 #include "platform/random.h"
 
 namespace bide::brokers::rabbitmq {
@@ -25,7 +22,8 @@ namespace {
 
 constexpr std::string_view kNoIndex =
     "RabbitMQ keeps no index of the jobs that wait in its queues: they can be counted, but not found or listed";
-constexpr std::string_view kNoNotices = "switched off by cancel=no in the URL";
+constexpr std::string_view kNoNotices =
+    "switched off by cancel=no in the URL, or not possible because another system would not know of it (compat)";
 
 Error closed() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
 
@@ -46,25 +44,24 @@ Publication to_publication(const Notice& notice) {
 
 // Closed one by one before anything is destroyed: what is under way may use all of it.
 struct RabbitmqBroker::Parts {
-  Parts(const Settings& given, std::unique_ptr<Publisher> publishes)
+  Parts(const Settings& given, std::unique_ptr<Dialect> other_system, std::unique_ptr<Publisher> publishes)
       : settings(given),
-        names(given.prefix),
         publisher(std::move(publishes)),
-        dialect(settings, stamps),
-        consumer(settings, dialect, *publisher, stamps,
-                 [this](const std::string& queue) { desk.post([this, queue] { (void)lost.bring_back(queue); }); }),
-        visits(settings, stamps),
-        dead(settings, visits, *publisher, stamps),
-        lost(settings, visits, *publisher) {}
+        dialect(other_system != nullptr ? std::move(other_system) : std::make_unique<NativeDialect>(settings, stamps)),
+        consumer(settings, *dialect, *publisher, stamps,
+                 [this](const std::string& queue) { inspecting.post([this, queue] { (void)lost.bring_back(queue); }); }),
+        browser(settings, stamps),
+        dead(settings, *dialect, browser, *publisher),
+        lost(settings, *dialect, browser, *publisher),
+        known_queues(dialect->known_queues()) {}
 
   const Settings settings;
-  const Names names;
   Stamps stamps;
   std::unique_ptr<Publisher> publisher;
-  NativeDialect dialect;  // Of the consumer's thread.
+  const std::unique_ptr<Dialect> dialect;
   Consumer consumer;
-  // Of the desk's thread.
-  Visits visits;
+  // Of the thread that inspects.
+  QueueBrowser browser;
   DeadSet dead;
   LostSet lost;
 
@@ -73,71 +70,55 @@ struct RabbitmqBroker::Parts {
   platform::SystemRandom random;
   std::set<std::string> known_queues;  // Used by this process.
 
-  Desk desk;
+  TaskThread inspecting;
 
-  Time now() const {
-    return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(platform::real_clock().now().wall_us)));
-  }
-  void note_queue(const std::string& queue) {
-    std::lock_guard lock(mutex);
-    known_queues.insert(queue);
-  }
-
-  // Names all queues that are known to anybody, on the desk's thread.
-  void with_queues(std::function<void(Result<std::vector<std::string>>, const std::set<std::string>& paused)> run) {
+  using Names = std::vector<std::string>;
+  // Names all queues that are known to anybody, on the thread that inspects. Errors go to `done`.
+  template <class T>
+  void with_queues(const Completion<T>& done, std::function<void(const Names&, const std::set<std::string>& paused)> run) {
     std::set<std::string> own;
     {
       std::lock_guard lock(mutex);
       own = known_queues;
     }
-    const auto on_desk = [this, run](const std::set<std::string>& all, const std::set<std::string>& paused,
-                                     std::shared_ptr<const NoticeBoard> board) {
-      const bool posted = desk.post([this, run, all, paused, board = std::move(board)] {
+    const auto inspect = [this, run, done](const std::set<std::string>& all, const std::set<std::string>& paused,
+                                           std::shared_ptr<const NoticeBoard> board) {
+      const bool posted = inspecting.post([this, run, all, paused, board = std::move(board)] {
         dead.set_notices(board);
-        run(std::vector<std::string>(all.begin(), all.end()), paused);
+        // Two names of one AMQP queue count once.
+        std::set<std::string> sources;
+        Names names;
+        for (const std::string& name : all) {
+          if (sources.insert(dialect->source(name)).second) names.push_back(name);
+        }
+        run(names, paused);
       });
-      if (!posted) run(closed(), {});
+      if (!posted) done(closed());
     };
-    if (!settings.notices) return on_desk(own, {}, nullptr);
-    consumer.ask_board([run, own, on_desk](const Result<const NoticeBoard*>& board) {
-      if (!board) return run(board.error(), {});
+    if (!settings.notices) return inspect(own, {}, nullptr);
+    consumer.ask_board([own, inspect, done](const Result<const NoticeBoard*>& board) {
+      if (!board) return done(board.error());
       std::set<std::string> all = (*board)->queues();
       all.insert(own.begin(), own.end());
       std::set<std::string> paused;
       for (const std::string& name : all) {
         if ((*board)->is_paused(name)) paused.insert(name);
       }
-      on_desk(all, paused, std::make_shared<NoticeBoard>(**board));
+      inspect(all, paused, std::make_shared<NoticeBoard>(**board));
     });
   }
 
   // One status for each, in order; those that are confirmed are known here before `done` runs.
   void announce_all(std::vector<Notice> notices, std::function<void(std::vector<Status>)> done) {
-    struct Batch {
-      std::vector<Notice> notices;
-      std::vector<Status> statuses;
-      std::size_t missing;
-      std::function<void(std::vector<Status>)> done;
-    };
-    if (notices.empty()) return done({});
-    const std::size_t count = notices.size();
-    const auto batch =
-        std::make_shared<Batch>(Batch{std::move(notices), std::vector<Status>(count), count, std::move(done)});
     std::vector<Publication> publications;
-    for (std::size_t i = 0; i < count; ++i) {
-      Publication publication = to_publication(batch->notices[i]);
-      publication.done = [this, batch, i](Status status) {
-        batch->statuses[i] = std::move(status);
-        if (--batch->missing > 0) return;
-        std::vector<Notice> confirmed;
-        for (std::size_t each = 0; each < batch->notices.size(); ++each) {
-          if (batch->statuses[each]) confirmed.push_back(std::move(batch->notices[each]));
-        }
-        consumer.tell(std::move(confirmed), [batch] { batch->done(std::move(batch->statuses)); });
-      };
-      publications.push_back(std::move(publication));
-    }
-    publisher->publish(std::move(publications));
+    for (const Notice& notice : notices) publications.push_back(to_publication(notice));
+    publisher->publish(std::move(publications), [this, notices, done](std::vector<Status> statuses) {
+      std::vector<Notice> confirmed;
+      for (std::size_t i = 0; i < notices.size(); ++i) {
+        if (statuses[i]) confirmed.push_back(notices[i]);
+      }
+      consumer.tell(std::move(confirmed), [done, statuses = std::move(statuses)] { done(statuses); });
+    });
   }
   void announce(Notice notice, std::function<void(Status)> done) {
     announce_all({std::move(notice)},
@@ -145,63 +126,69 @@ struct RabbitmqBroker::Parts {
   }
 };
 
-Result<std::unique_ptr<RabbitmqBroker>> RabbitmqBroker::open(const Settings& settings) {
+Result<std::unique_ptr<RabbitmqBroker>> RabbitmqBroker::open(Settings settings, std::unique_ptr<Dialect> dialect) {
+  // A job of another system cannot be cancelled.
+  if (dialect != nullptr) settings.notices = false;
   Result<std::unique_ptr<Publisher>> publisher = Publisher::open(settings);
   if (!publisher) return publisher.error();
-  return std::unique_ptr<RabbitmqBroker>(new RabbitmqBroker(std::make_unique<Parts>(settings, std::move(*publisher))));
+  return std::unique_ptr<RabbitmqBroker>(
+      new RabbitmqBroker(std::make_unique<Parts>(settings, std::move(dialect), std::move(*publisher))));
 }
 
 RabbitmqBroker::RabbitmqBroker(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 RabbitmqBroker::~RabbitmqBroker() {
-  parts_->desk.close();
+  parts_->inspecting.close();
   parts_->consumer.close();
   parts_->publisher->close();
 }
 
 void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
-  struct Batch {
-    std::vector<Result<Enqueued>> results;
-    std::size_t missing = 0;
-    Completion<std::vector<Result<Enqueued>>> done;
-  };
-  auto batch = std::make_shared<Batch>();
-  batch->done = std::move(done);
-  batch->results.reserve(jobs.size());
-  const Time now = parts_->now();
+  std::vector<Result<Enqueued>> results;
+  results.reserve(jobs.size());
+  std::vector<std::size_t> published;  // Which of the jobs.
   std::vector<Publication> publications;
   publications.reserve(jobs.size());
+  const Time now = wall_now();
   {
     std::lock_guard lock(parts_->mutex);
     for (Job& job : jobs) {
       if (Status valid = check_job(job, now); !valid) {
-        batch->results.push_back(valid.error());
+        results.push_back(valid.error());
         continue;
       }
       if (job.id.is_nil()) job.id = parts_->ids.next(now.time_since_epoch().count(), parts_->random.next());
-      if (!parts_->known_queues.contains(job.queue)) parts_->known_queues.insert(job.queue);
-      const std::size_t index = batch->results.size();
-      batch->results.push_back(Enqueued{job.id, false});
-      batch->missing += 1;
-      Publication publication = first_publication(std::move(job), parts_->stamps.next(), now);
-      publication.done = [batch, index](Status status) {
-        if (!status) batch->results[index] = status.error();
-        if (--batch->missing == 0) batch->done(std::move(batch->results));
-      };
-      publications.push_back(std::move(publication));
+      const JobId id = job.id;
+      std::string queue = job.queue;
+      Result<Publication> publication = parts_->dialect->enqueue(std::move(job), parts_->stamps.next(), now);
+      if (!publication) {
+        results.push_back(publication.error());
+        continue;
+      }
+      if (!parts_->known_queues.contains(queue)) parts_->known_queues.insert(std::move(queue));
+      published.push_back(results.size());
+      results.push_back(Enqueued{id, false});
+      publications.push_back(std::move(*publication));
     }
   }
   if (publications.empty()) {
     // Even when nothing is published the completion runs on a thread of the broker.
-    parts_->consumer.tell({}, [batch] { batch->done(std::move(batch->results)); });
-    return;
+    return parts_->consumer.tell({}, [results = std::move(results), done = std::move(done)] { done(results); });
   }
-  parts_->publisher->publish(std::move(publications));
+  parts_->publisher->publish(std::move(publications), [published = std::move(published), results = std::move(results),
+                                                       done = std::move(done)](const std::vector<Status>& statuses) mutable {
+    for (std::size_t i = 0; i < statuses.size(); ++i) {
+      if (!statuses[i]) results[published[i]] = statuses[i].error();
+    }
+    done(std::move(results));
+  });
 }
 
 Result<std::unique_ptr<Subscription>> RabbitmqBroker::subscribe(SubscribeOptions options, LeaseSink sink) {
   for (const QueueShare& share : options.queues) {
-    if (core::is_name(share.name)) parts_->note_queue(share.name);
+    if (!parts_->dialect->check_queue(share.name)) continue;
+    std::lock_guard lock(parts_->mutex);
+    parts_->known_queues.insert(share.name);
   }
   return parts_->consumer.subscribe(std::move(options), std::move(sink));
 }
@@ -229,7 +216,7 @@ Capabilities RabbitmqBroker::capabilities() const {
   can.priorities = parts_->publisher->stats().obeys_priorities;
   can.pause = parts_->settings.notices;
   can.results = false;
-  can.expiry = true;
+  can.expiry = parts_->settings.compat.empty();
   can.dead_set = true;
   can.atomic_effects = false;
   can.completions = false;
@@ -241,18 +228,22 @@ Capabilities RabbitmqBroker::capabilities() const {
       "RabbitMQ keeps no index of the jobs that wait, does not confirm acknowledgements, and passes messages on "
       "without asking; see docs/rabbitmq.md";
   if (!can.priorities) can.why_not += "; quorum queues obey priorities from RabbitMQ 4.3 on";
+  if (!parts_->settings.compat.empty()) {
+    can.priorities = false;
+    can.why_not =
+        "compat=" + parts_->settings.compat + ": jobs live in the layout of another system; see docs/interop.md";
+  }
   return can;
 }
 
 void RabbitmqBroker::queues(Completion<std::vector<QueueInfo>> done) {
   Parts* const parts = parts_.get();
-  parts->with_queues([parts, done](const Result<std::vector<std::string>>& names, const std::set<std::string>& paused) {
-    if (!names) return done(names.error());
+  parts->with_queues(done, [parts, done](const Parts::Names& names, const std::set<std::string>& paused) {
     std::vector<QueueInfo> infos;
-    for (const std::string& name : *names) {
-      const Result<QueueCounts> ready = parts->visits.look_at(parts->names.queue(name));
+    for (const std::string& name : names) {
+      const Result<QueueCounts> ready = parts->browser.look_at(parts->dialect->source(name));
       if (!ready) return done(ready.error());
-      const Result<QueueCounts> buried = parts->visits.look_at(parts->names.dead(name));
+      const Result<QueueCounts> buried = parts->browser.look_at(parts->dialect->dead_queue(name));
       if (!buried) return done(buried.error());
       QueueInfo info;
       info.name = name;
@@ -268,11 +259,10 @@ void RabbitmqBroker::queues(Completion<std::vector<QueueInfo>> done) {
 
 void RabbitmqBroker::find(JobId id, Completion<JobInfo> done) {
   Parts* const parts = parts_.get();
-  parts->with_queues([parts, id, done](const Result<std::vector<std::string>>& names, const std::set<std::string>&) {
-    if (!names) return done(names.error());
-    Result<JobInfo> found = parts->dead.find(*names, id);
+  parts->with_queues(done, [parts, id, done](const Parts::Names& names, const auto&) {
+    Result<JobInfo> found = parts->dead.find(names, id);
     if (!found && found.error().code == ErrorCode::kNotFound) {
-      return refuse(done, "job " + id.to_string() + " is not in the dead set, and " + std::string(kNoIndex));
+      return refuse(done, found.error().message + ", and " + std::string(kNoIndex));
     }
     done(std::move(found));
   });
@@ -284,10 +274,11 @@ void RabbitmqBroker::list(JobFilter filter, std::string cursor, std::size_t limi
     return refuse(done, std::string(kNoIndex) + "; dead jobs can be listed (state dead)");
   }
   if (limit == 0) return done(Error{ErrorCode::kInvalidArgument, "limit: at least 1"});
-  parts->with_queues([parts, filter, cursor, limit, done](const Result<std::vector<std::string>>& names,
-                                                          const std::set<std::string>&) {
-    if (!names) return done(names.error());
-    done(parts->dead.list(filter.queue.empty() ? *names : std::vector{filter.queue}, filter, cursor, limit));
+  if (!filter.queue.empty()) {
+    if (Status known = parts->dialect->check_queue(filter.queue); !known) return done(known.error());
+  }
+  parts->with_queues(done, [parts, filter, cursor, limit, done](const Parts::Names& names, const auto&) {
+    done(parts->dead.list(filter.queue.empty() ? names : std::vector{filter.queue}, filter, cursor, limit));
   });
 }
 
@@ -317,10 +308,16 @@ void RabbitmqBroker::cancel(std::vector<JobId> ids, CancelOptions options, Compl
   if (options.state && !dead_only) {
     return refuse(done, std::string(kNoIndex) + "; only whether a job is dead can be told (state dead)");
   }
-  if (dead_only) {
-    return parts->with_queues([parts, ids, done](const Result<std::vector<std::string>>& names, const std::set<std::string>&) {
-      if (!names) return done(names.error());
-      done(parts->dead.remove(*names, ids));
+  const bool compat = !parts->settings.compat.empty();
+  if (dead_only || compat) {
+    return parts->with_queues(done, [parts, ids, dead_only, done](const Parts::Names& names, const auto&) {
+      Result<std::vector<Status>> removed = parts->dead.remove(names, ids);
+      for (std::size_t i = 0; removed && !dead_only && i < removed->size(); ++i) {
+        Status& one = (*removed)[i];
+        if (one || one.error().code != ErrorCode::kNotFound) continue;
+        one = Error{ErrorCode::kUnsupported, one.error().message + ", and " + std::string(kNoIndex)};
+      }
+      done(std::move(removed));
     });
   }
   if (!parts->settings.notices) return refuse(done, kNoNotices);
@@ -339,7 +336,7 @@ void RabbitmqBroker::cancel(std::vector<JobId> ids, CancelOptions options, Compl
 void RabbitmqBroker::reschedule(JobId id, Time due, Completion<void> done) {
   Parts* const parts = parts_.get();
   if (!parts->settings.notices) return refuse(done, kNoNotices);
-  if (due <= parts->now()) {
+  if (due <= wall_now()) {
     return refuse(done, "a job that waits in a queue of RabbitMQ can be put off, but not hastened");
   }
   parts->consumer.is_running(id, [parts, id, due, done](bool running) {
@@ -355,18 +352,14 @@ void RabbitmqBroker::reschedule(JobId id, Time due, Completion<void> done) {
 
 void RabbitmqBroker::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {
   Parts* const parts = parts_.get();
-  parts->with_queues(
-      [parts, ids, options, done](const Result<std::vector<std::string>>& names, const std::set<std::string>&) {
-        if (!names) return done(names.error());
-        done(parts->dead.replay(*names, ids, options));
-      });
+  parts->with_queues(done, [parts, ids, options, done](const Parts::Names& names, const auto&) {
+    done(parts->dead.replay(names, ids, options));
+  });
 }
 
 void RabbitmqBroker::pause(std::string queue, bool paused, Completion<void> done) {
   if (!parts_->settings.notices) return refuse(done, kNoNotices);
-  if (!core::is_name(queue)) {
-    return done(Error{ErrorCode::kInvalidArgument, "invalid queue name " + core::quoted(queue)});
-  }
+  if (Status known = parts_->dialect->check_queue(queue); !known) return done(known.error());
   Notice notice;
   notice.kind = paused ? Notice::Kind::kPause : Notice::Kind::kResume;
   notice.name = std::move(queue);
@@ -376,13 +369,11 @@ void RabbitmqBroker::pause(std::string queue, bool paused, Completion<void> done
 
 void RabbitmqBroker::purge(std::string queue, Completion<std::uint64_t> done) {
   Parts* const parts = parts_.get();
-  if (!core::is_name(queue)) {
-    return done(Error{ErrorCode::kInvalidArgument, "invalid queue name " + core::quoted(queue)});
-  }
+  if (Status known = parts_->dialect->check_queue(queue); !known) return done(known.error());
   const auto purge_ready = [parts, queue, done](const Status& announced) {
     if (!announced) return done(announced.error());
-    const bool posted = parts->desk.post([parts, queue, done] {
-      const Result<std::uint32_t> purged = parts->visits.purge(parts->names.queue(queue));
+    const bool posted = parts->inspecting.post([parts, queue, done] {
+      const Result<std::uint32_t> purged = parts->browser.purge(parts->dialect->source(queue));
       // Those that are scheduled are gone already.
       if (!purged) return done(parts->settings.notices ? unconfirmed(purged.error()) : purged.error());
       done(std::uint64_t{*purged});

@@ -2,7 +2,7 @@
 // job_message.h, how waiting works in delay_path.h.
 //
 // Three connections, each with a thread that owns it: one publishes (publisher.h), one consumes (consumer.h, from the
-// first subscription on), one looks around (dead_set.h, from the first question on).
+// first subscription on), one looks around (queue_browser.h, from the first question on).
 
 #pragma once
 
@@ -12,14 +12,16 @@
 #include "bide/inspector.h"
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/consumer.h"
+#include "brokers/rabbitmq/dialect.h"
 #include "brokers/rabbitmq/publisher.h"
 
 namespace bide::brokers::rabbitmq {
 
 class RabbitmqBroker : public Broker, public Inspector {
  public:
-  // Connects, so that a wrong password or a missing virtual host is known at once, in the server's words.
-  static Result<std::unique_ptr<RabbitmqBroker>> open(const Settings& settings);
+  // Connects, so that a wrong password or a missing virtual host is known at once, in the server's words. `dialect` is that
+  // of another system; null: bide's own.
+  static Result<std::unique_ptr<RabbitmqBroker>> open(Settings settings, std::unique_ptr<Dialect> dialect = nullptr);
   // Completes what has been asked for and gives back the leases of this process.
   ~RabbitmqBroker() override;
 

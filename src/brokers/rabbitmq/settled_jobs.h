@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "bide/lease.h"
 #include "brokers/rabbitmq/job_message.h"
@@ -22,16 +23,16 @@ class SettledJobs {
  public:
   explicit SettledJobs(Stamps& stamps, std::size_t most = 65'536) : stamps_(stamps), most_(most) {}
 
-  // Copies up to this one are over.
-  void add(const JobId& id, std::int64_t published) {
-    Known& known = known_of(id);
-    known.published = std::max(known.published, published);
+  // Copies of that message up to this one are over.
+  void add(const JobMessage& message, std::int64_t published) {
+    Life& life = life_of(known_of(message.job.id), message.generation);
+    life.published = std::max(life.published, published);
   }
   // The same, and a lease of it has ended with an outcome of that kind.
-  void add(const LeaseRef& lease, std::size_t outcome, std::int64_t published) {
-    add(lease.id, published);
-    Known& known = known_of(lease.id);
-    known.token = lease.token;
+  void add(const JobMessage& message, std::uint64_t token, std::size_t outcome, std::int64_t published) {
+    add(message, published);
+    Known& known = known_of(message.job.id);
+    known.token = token;
     known.outcome = outcome;
   }
   // Another lease has been granted since.
@@ -39,9 +40,9 @@ class SettledJobs {
     if (const auto known = all_.find(id); known != all_.end()) known->second.token = 0;
   }
 
-  bool is_over(const JobId& id, std::int64_t published) const {
-    const auto known = all_.find(id);
-    return known != all_.end() && published > 0 && published <= known->second.published;
+  bool is_over(const JobMessage& message) const {
+    const Life* const life = find_life(message);
+    return life != nullptr && message.published > 0 && message.published <= life->published;
   }
   bool knows(const LeaseRef& lease) const {
     const auto known = all_.find(lease.id);
@@ -56,29 +57,48 @@ class SettledJobs {
   // the same stamp, whichever arrives later is recognised.
   std::int64_t stamp_of_copy(const JobMessage& message, const NoticeBoard& board) {
     if (message.published == 0) return stamps_.next();
-    Known& known = known_of(message.job.id);
-    if (known.original != message.published || board.is_purged(message.job.queue, known.copy)) {
-      known.original = message.published;
-      known.copy = stamps_.next();
+    Life& life = life_of(known_of(message.job.id), message.generation);
+    if (life.original != message.published || board.is_purged(message.job.queue, life.copy)) {
+      life.original = message.published;
+      life.copy = stamps_.next();
     }
-    return known.copy;
+    return life.copy;
   }
   // The message itself when nothing was to take its place.
   std::int64_t last_copy_of(const JobMessage& message) const {
-    const auto known = all_.find(message.job.id);
-    const bool has_copy = known != all_.end() && message.published > 0 && known->second.original == message.published;
-    return has_copy ? known->second.copy : message.published;
+    const Life* const life = find_life(message);
+    const bool has_copy = life != nullptr && message.published > 0 && life->original == message.published;
+    return has_copy ? life->copy : message.published;
   }
 
  private:
-  struct Known {
-    std::uint64_t token = 0;     // 0: of no lease.
-    std::size_t outcome = 0;     // Its kind.
+  // The same id enqueued twice is two jobs, of two generations.
+  struct Life {
+    std::int64_t generation = 0;
     std::int64_t published = 0;  // Copies up to this one are over.
     std::int64_t original = 0;   // The place of this copy was to be taken ...
     std::int64_t copy = 0;       // ... by one with this stamp, which perhaps was written.
   };
+  struct Known {
+    std::uint64_t token = 0;  // 0: of no lease.
+    std::size_t outcome = 0;  // Its kind.
+    std::vector<Life> lives = {};
+  };
 
+  static Life& life_of(Known& known, std::int64_t generation) {
+    for (Life& life : known.lives) {
+      if (life.generation == generation) return life;
+    }
+    return known.lives.emplace_back(Life{.generation = generation});
+  }
+  const Life* find_life(const JobMessage& message) const {
+    const auto known = all_.find(message.job.id);
+    if (known == all_.end()) return nullptr;
+    for (const Life& life : known->second.lives) {
+      if (life.generation == message.generation) return &life;
+    }
+    return nullptr;
+  }
   Known& known_of(const JobId& id) {
     const auto [known, is_new] = all_.try_emplace(id);
     if (is_new) order_.push_back(id);

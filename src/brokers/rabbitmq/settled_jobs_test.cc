@@ -29,17 +29,27 @@ class SettledJobsTest : public ::testing::Test {
 };
 
 TEST_F(SettledJobsTest, CopiesUpToTheSettledOneAreOver) {
-  EXPECT_FALSE(settled_.is_over(id_of(1), 10));
-  settled_.add(id_of(1), 10);
-  EXPECT_TRUE(settled_.is_over(id_of(1), 9));
-  EXPECT_TRUE(settled_.is_over(id_of(1), 10));
-  EXPECT_FALSE(settled_.is_over(id_of(1), 11));
-  EXPECT_FALSE(settled_.is_over(id_of(2), 9));
+  EXPECT_FALSE(settled_.is_over(message_of(1, 10)));
+  settled_.add(message_of(1, 10), 10);
+  EXPECT_TRUE(settled_.is_over(message_of(1, 9)));
+  EXPECT_TRUE(settled_.is_over(message_of(1, 10)));
+  EXPECT_FALSE(settled_.is_over(message_of(1, 11)));
+  EXPECT_FALSE(settled_.is_over(message_of(2, 9)));
+}
+
+TEST_F(SettledJobsTest, AnEarlierJobOfTheSameIdIsAnotherJob) {
+  JobMessage later = message_of(1, 20);
+  later.generation = 20;
+  settled_.add(later, 20);
+  JobMessage delayed = message_of(1, 10);
+  delayed.generation = 10;
+  EXPECT_FALSE(settled_.is_over(delayed));
+  EXPECT_TRUE(settled_.is_over(later));
 }
 
 TEST_F(SettledJobsTest, AMessageWithoutAStampIsNeverOver) {
-  settled_.add(id_of(1), 10);
-  EXPECT_FALSE(settled_.is_over(id_of(1), 0));
+  settled_.add(message_of(1, 10), 10);
+  EXPECT_FALSE(settled_.is_over(message_of(1, 0)));
 }
 
 TEST_F(SettledJobsTest, WhatTakesThePlaceOfAMessageHasOneStampHoweverOftenThatIsTried) {
@@ -58,20 +68,20 @@ TEST_F(SettledJobsTest, ACopyThatAPurgeWouldHitIsStampedAnew) {
 
 TEST_F(SettledJobsTest, AnOutcomeIsKnownUntilTheNextLease) {
   const LeaseRef lease{id_of(1), 7};
-  settled_.add(lease, 2, 10);
+  settled_.add(message_of(1, 10), lease.token, 2, 10);
   EXPECT_TRUE(settled_.ended_with(lease, 2));
   EXPECT_FALSE(settled_.ended_with(lease, 1));
   EXPECT_FALSE(settled_.knows({id_of(1), 8}));
   settled_.leased_again(id_of(1));
   EXPECT_FALSE(settled_.knows(lease));
-  EXPECT_TRUE(settled_.is_over(id_of(1), 10));
+  EXPECT_TRUE(settled_.is_over(message_of(1, 10)));
 }
 
 TEST_F(SettledJobsTest, TheOldestIsForgotten) {
-  for (const std::uint8_t number : std::array<std::uint8_t, 3>{1, 2, 3}) settled_.add(id_of(number), 10);
-  EXPECT_FALSE(settled_.is_over(id_of(1), 10));
-  EXPECT_TRUE(settled_.is_over(id_of(2), 10));
-  EXPECT_TRUE(settled_.is_over(id_of(3), 10));
+  for (const std::uint8_t number : std::array<std::uint8_t, 3>{1, 2, 3}) settled_.add(message_of(number, 10), 10);
+  EXPECT_FALSE(settled_.is_over(message_of(1, 10)));
+  EXPECT_TRUE(settled_.is_over(message_of(2, 10)));
+  EXPECT_TRUE(settled_.is_over(message_of(3, 10)));
 }
 
 }  // namespace

@@ -4,11 +4,18 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
+#include "bide/job.h"
 #include "platform/clock.h"
 
 namespace bide::brokers::rabbitmq {
+
+// In the milliseconds of jobs.
+inline Time wall_now() {
+  return Time(std::chrono::floor<Milliseconds>(std::chrono::microseconds(platform::real_clock().now().wall_us)));
+}
 
 // Safe to share between threads.
 class Stamps {

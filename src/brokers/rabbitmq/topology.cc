@@ -64,6 +64,11 @@ bool same(const BindingSpec& a, const BindingSpec& b) {
 
 }  // namespace
 
+bool QueueSpec::may_have_another(const std::string& argument) const {
+  if (foreign) return find_field(arguments, argument) == nullptr || !argument.starts_with("x-dead-letter-");
+  return std::find(may_differ.begin(), may_differ.end(), argument) != may_differ.end();
+}
+
 void Topology::add(const Topology& other) {
   for (const ExchangeSpec& exchange : other.exchanges) {
     if (!has_name(exchanges, exchange.name)) exchanges.push_back(exchange);

@@ -31,6 +31,8 @@ struct ExchangeSpec {
   std::string name = {};
   std::string type = "direct";
   FieldTable arguments = {};
+  bool foreign = false;  // Of another system: when it is there in another form, it is used as it is.
+  bool durable = true;
 };
 
 struct QueueSpec {
@@ -39,6 +41,11 @@ struct QueueSpec {
   // Limits: a queue that is there with other values of these is used as it is. The server does not let them be changed,
   // and nothing is lost by them.
   std::vector<std::string> may_differ = {};
+  // Of another system: every argument may differ, except those above that decide where its dead letters go.
+  bool foreign = false;
+  bool durable = true;
+
+  bool may_have_another(const std::string& argument) const;
 };
 
 struct BindingSpec {

@@ -68,7 +68,7 @@ Journey travel(const Topology& topology, const Route& route) {
 
 RC_GTEST_PROP(Topology, EveryDelayLeadsToItsDestinationAndNowhereElse, ()) {
   Settings settings;
-  settings.delay.radix = *rc::gen::element(16, 4);
+  settings.delay.radix = *rc::gen::element(16, 4, 64, 256);
   Topology topology = foundation(settings);
   topology.add(ready_queue(settings, "orders"));
   topology.add(ready_queue(settings, "eu.orders"));

@@ -126,7 +126,11 @@ std::string AsyncWorker::source(const std::string&) const { return instant_queue
 std::string AsyncWorker::dead_queue(const std::string&) const { return dead_letter_queue(); }
 
 Topology AsyncWorker::one_queue(const std::string& name, FieldTable arguments) const {
-  return {{{exchange(), "direct", {}}}, {{name, std::move(arguments)}}, {{exchange(), name, name, false}}};
+  Topology topology;
+  topology.exchanges.push_back({.name = exchange(), .foreign = true});
+  topology.queues.push_back({.name = name, .arguments = std::move(arguments), .foreign = true});
+  topology.bindings.push_back({exchange(), name, name, false});
+  return topology;
 }
 
 Topology AsyncWorker::delay_queue(std::int64_t ttl) const {

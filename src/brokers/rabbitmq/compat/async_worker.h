@@ -11,12 +11,13 @@
 
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "brokers/rabbitmq/compat/async_worker_message.h"
-#include "brokers/rabbitmq/compat/foreign_system.h"
+#include "brokers/rabbitmq/compat/foreign_dialect.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -41,6 +42,8 @@ class AsyncWorker : public ForeignSystem {
   std::string source(const std::string& queue) const override;
   std::string dead_queue(const std::string& queue) const override;
   Topology topology(const std::string& queue) const override;
+  bool clients_declare() const override { return true; }
+  std::set<std::string> known_queues() const override { return {options_.name}; }
   Result<ReceivedJob> receive(AmqpMessage message, std::string key, const std::string& queue) const override;
   Send send_unreadable(AmqpMessage message, const std::string& key, const std::string& queue,
                        std::string_view why) const override;

@@ -19,6 +19,10 @@ namespace {
 constexpr int kDeepest = 64;
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
+// In a text: the letter behind a backslash, and what it stands for.
+constexpr std::string_view kEscapes = "ntrbf\"\\";
+constexpr std::string_view kEscaped = "\n\t\r\b\f\"\\";
+
 struct NamedCharacter {
   std::string_view name;
   std::uint16_t unit;
@@ -68,24 +72,11 @@ struct Printer {
   void quoted_text(std::string_view text) const {
     out += '"';
     for (const char c : text) {
-      switch (c) {
-        case '"':
-          out += "\\\"";
-          break;
-        case '\\':
-          out += "\\\\";
-          break;
-        case '\n':
-          out += "\\n";
-          break;
-        case '\r':
-          out += "\\r";
-          break;
-        case '\t':
-          out += "\\t";
-          break;
-        default:
-          out += c;
+      const std::size_t escape = kEscaped.find(c);
+      if (escape == std::string_view::npos || c == '\b' || c == '\f') {
+        out += c;
+      } else {
+        out += {'\\', kEscapes[escape]};
       }
     }
     out += '"';
@@ -203,6 +194,15 @@ class Parser {
     }
   }
 
+  // With its opening bracket.
+  template <class Collection>
+  Result<ClojureValue> collection(char close, int depth) {
+    ++at_;
+    Result<std::vector<ClojureValue>> values = items(close, depth);
+    if (!values) return values.error();
+    return ClojureValue{Collection{std::move(*values)}};
+  }
+
   Result<ClojureValue> next(int depth) {
     if (depth > kDeepest) return wrong("nested too deeply");
     if (Status skipped = skip(depth); !skipped) return skipped.error();
@@ -228,18 +228,10 @@ class Parser {
         }
         return ClojureValue{std::move(map)};
       }
-      case '[': {
-        ++at_;
-        Result<std::vector<ClojureValue>> values = items(']', depth);
-        if (!values) return values.error();
-        return ClojureValue{ClojureVector{std::move(*values)}};
-      }
-      case '(': {
-        ++at_;
-        Result<std::vector<ClojureValue>> values = items(')', depth);
-        if (!values) return values.error();
-        return ClojureValue{ClojureList{std::move(*values)}};
-      }
+      case '[':
+        return collection<ClojureVector>(']', depth);
+      case '(':
+        return collection<ClojureList>(')', depth);
       case ')':
       case ']':
       case '}':
@@ -262,37 +254,15 @@ class Parser {
         continue;
       }
       if (++at_ == text_.size()) break;
-      switch (text_[at_]) {
-        case 'n':
-          text += '\n';
-          break;
-        case 't':
-          text += '\t';
-          break;
-        case 'r':
-          text += '\r';
-          break;
-        case 'b':
-          text += '\b';
-          break;
-        case 'f':
-          text += '\f';
-          break;
-        case '"':
-          text += '"';
-          break;
-        case '\\':
-          text += '\\';
-          break;
-        case 'u': {
-          const std::optional<std::uint16_t> unit = hex_unit(text_.substr(at_ + 1, 4));
-          if (!unit || (*unit >= 0xd800 && *unit < 0xe000)) return wrong("\\u without four digits of a character");
-          append_utf8(text, *unit);
-          at_ += 4;
-          break;
-        }
-        default:
-          return wrong("an unknown escape in a text");
+      if (const std::size_t escape = kEscapes.find(text_[at_]); escape != std::string_view::npos) {
+        text += kEscaped[escape];
+      } else if (text_[at_] == 'u') {
+        const std::optional<std::uint16_t> unit = hex_unit(text_.substr(at_ + 1, 4));
+        if (!unit || (*unit >= 0xd800 && *unit < 0xe000)) return wrong("\\u without four digits of a character");
+        append_utf8(text, *unit);
+        at_ += 4;
+      } else {
+        return wrong("an unknown escape in a text");
       }
     }
     return wrong("a text without its end");
@@ -324,12 +294,7 @@ class Parser {
 
   Result<ClojureValue> dispatch(int depth) {
     ++at_;
-    if (at_ < text_.size() && text_[at_] == '{') {
-      ++at_;
-      Result<std::vector<ClojureValue>> values = items('}', depth);
-      if (!values) return values.error();
-      return ClojureValue{ClojureSet{std::move(*values)}};
-    }
+    if (at_ < text_.size() && text_[at_] == '{') return collection<ClojureSet>('}', depth);
     if (at_ < text_.size() && text_[at_] == '#') {
       ++at_;
       const std::string_view name = token();

@@ -1,4 +1,4 @@
-// JSON, as far as Sneakers' error records need it: written, and checked whether it is.
+// JSON, as far as Sneakers' error records need it.
 
 #pragma once
 
@@ -26,8 +26,7 @@ std::optional<std::string> json_member(std::string_view text, std::string_view n
 // Those members of the same object that are texts, whole numbers, true or false.
 FieldTable json_scalars(std::string_view text);
 
-std::string base64(std::string_view bytes);
-// Line breaks do not matter. Nothing when it is not base64.
-std::optional<std::string> from_base64(std::string_view text);
+// Line breaks do not matter: Ruby writes some. Nothing when it is not base64.
+std::optional<std::string> from_base64(std::string text);
 
 }  // namespace bide::brokers::rabbitmq::compat

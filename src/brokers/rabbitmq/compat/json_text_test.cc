@@ -43,9 +43,7 @@ TEST(JsonText, MembersOfTheNewestRecordAreFound) {
   EXPECT_EQ(json_member("not json", "error"), std::nullopt);
 }
 
-TEST(JsonText, Base64GoesBothWays) {
-  for (const char* bytes : {"", "a", "ab", "abc", "abcd"}) EXPECT_EQ(from_base64(base64(bytes)), bytes);
-  EXPECT_EQ(base64("hello"), "aGVsbG8=");
+TEST(JsonText, LineBreaksInBase64DoNotMatter) {
   EXPECT_EQ(from_base64("aGVs\nbG8=\n"), "hello");
   EXPECT_EQ(from_base64("!"), std::nullopt);
 }

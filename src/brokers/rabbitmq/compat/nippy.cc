@@ -290,6 +290,10 @@ Result<ClojureValue> NippyReader::next(int depth) {
     }
     return {};
   };
+  const auto collection = [&](auto values) -> Result<ClojureValue> {
+    if (Status read = items(count, values.items); !read) return read.error();
+    return ClojureValue{std::move(values)};
+  };
   const auto whole = [&] { return ClojureValue{ClojureOpaque{std::string(data_.substr(start, at_ - start))}}; };
 
   std::string_view bytes;
@@ -339,21 +343,12 @@ Result<ClojureValue> NippyReader::next(int depth) {
     case What::kBytes:
       take(count, bytes);
       return ClojureValue{ClojureBytes{std::string(bytes)}};
-    case What::kVector: {
-      ClojureVector vector;
-      if (Status read = items(count, vector.items); !read) return read.error();
-      return ClojureValue{std::move(vector)};
-    }
-    case What::kList: {
-      ClojureList list;
-      if (Status read = items(count, list.items); !read) return read.error();
-      return ClojureValue{std::move(list)};
-    }
-    case What::kSet: {
-      ClojureSet set;
-      if (Status read = items(count, set.items); !read) return read.error();
-      return ClojureValue{std::move(set)};
-    }
+    case What::kVector:
+      return collection(ClojureVector());
+    case What::kList:
+      return collection(ClojureList());
+    case What::kSet:
+      return collection(ClojureSet());
     case What::kMap: {
       ClojureMap map;
       for (std::size_t i = 0; i < count; ++i) {

@@ -9,6 +9,7 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/time_text.h"
+#include "wire/base64.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -18,9 +19,25 @@ constexpr std::string_view kRetryInfo = "retry_info";
 constexpr std::string_view kFailures = "bide-failures";       // What x-death says, for servers that write it anew.
 constexpr std::string_view kRoutingKey = "bide-routing-key";  // Lost on the way through delay queues.
 
-std::string retry_name(const std::string& queue) { return queue + "-retry"; }
-std::string error_name(const std::string& queue) { return queue + "-error"; }
-std::string requeue_name(const std::string& queue) { return queue + "-retry-requeue"; }
+std::string named(const std::string& chosen, const std::string& usual) { return chosen.empty() ? usual : chosen; }
+
+// Names separated by commas.
+Status set_queues(std::set<std::string>& queues, const std::string& value) {
+  for (std::size_t start = 0; start <= value.size();) {
+    const std::size_t end = std::min(value.find(',', start), value.size());
+    const std::string queue = value.substr(start, end - start);
+    if (!core::is_name(queue)) return wrong_value(queue, "names of queues, separated by commas");
+    queues.insert(queue);
+    start = end + 1;
+  }
+  return {};
+}
+
+Status set_name(std::string& into, const std::string& value, const std::string& what) {
+  if (value.empty() || value.size() > 255) return wrong_value(value, what);
+  into = value;
+  return {};
+}
 
 void remove_field(FieldTable& table, std::string_view name) {
   std::erase_if(table, [&](const auto& entry) { return entry.first == name; });
@@ -89,8 +106,20 @@ Result<SneakersOptions> SneakersOptions::parse(const std::vector<std::pair<std::
   for (const auto& [name, value] : pairs) {
     Status set;
     if (name == "exchange") {
-      if (value.empty() || value.size() > 255) set = wrong_value(value, "the name of an exchange");
-      options.exchange = value;
+      set = set_name(options.exchange, value, "the name of an exchange");
+    } else if (name == "retry_exchange") {
+      set = set_name(options.retry_exchange, value, "the name of an exchange");
+    } else if (name == "retry_error_exchange") {
+      set = set_name(options.retry_error_exchange, value, "the name of an exchange");
+    } else if (name == "retry_requeue_exchange") {
+      set = set_name(options.retry_requeue_exchange, value, "the name of an exchange");
+    } else if (name == "retry_routing_key") {
+      set = set_name(options.retry_routing_key, value, "a routing key");
+    } else if (name == "durable") {
+      if (value != "yes" && value != "no") set = wrong_value(value, "yes or no");
+      options.durable = value == "yes";
+    } else if (name == "queues") {
+      set = set_queues(options.queues, value);
     } else if (name == "retry_max_times") {
       set = set_count(options.retry_max_times, value, 0, RetryPolicy::kMaxAttemptsLimit - 1);
     } else if (name == "retry_timeout") {
@@ -109,10 +138,11 @@ Result<SneakersOptions> SneakersOptions::parse(const std::vector<std::pair<std::
     } else if (name == "kind") {
       if (!core::is_name(value)) set = wrong_value(value, "the name of a kind");
       options.kind = value;
-    } else if (name != "queues") {
+    } else {
       set = Error{ErrorCode::kInvalidArgument,
-                  "compat=sneakers has no such option; it knows exchange, retry_max_times, "
-                  "retry_timeout, steps, error_format, kind and queues"};
+                  "compat=sneakers has no such option; it knows exchange, retry_exchange, retry_error_exchange, "
+                  "retry_requeue_exchange, retry_routing_key, retry_max_times, retry_timeout, durable, steps, "
+                  "error_format, kind and queues"};
     }
     if (!set) return Error{set.error().code, name + ": " + set.error().message};
   }
@@ -145,6 +175,20 @@ Status Sneakers::check_queue(std::string_view queue) const {
   return Error{ErrorCode::kInvalidArgument, "queue " + core::quoted(queue) + " is not a valid name"};
 }
 
+std::string Sneakers::retry_name(const std::string& queue) const {
+  return named(options_.retry_exchange, queue + "-retry");
+}
+std::string Sneakers::error_name(const std::string& queue) const {
+  return named(options_.retry_error_exchange, queue + "-error");
+}
+std::string Sneakers::requeue_name(const std::string& queue) const {
+  return named(options_.retry_requeue_exchange, queue + "-retry-requeue");
+}
+
+RetryPolicy Sneakers::policy() const {
+  return options_.steps ? *options_.steps : RetryPolicy::fixed(options_.retry_timeout, options_.retry_max_times + 1);
+}
+
 Topology Sneakers::topology(const std::string& queue) const {
   Topology topology;
   topology.exchanges = {{options_.exchange, "direct", {}},
@@ -159,7 +203,13 @@ Topology Sneakers::topology(const std::string& queue) const {
   topology.bindings = {{options_.exchange, queue, queue, false},
                        {retry_name(queue), retry_name(queue), "#", false},
                        {error_name(queue), error_name(queue), "#", false},
-                       {requeue_name(queue), queue, "#", false}};
+                       {requeue_name(queue), queue, named(options_.retry_routing_key, "#"), false}};
+  // Where the exchanges are shared, so that a message comes back to its own queue.
+  if (!options_.retry_routing_key.empty()) {
+    topology.queues[0].arguments.emplace_back("x-dead-letter-routing-key", options_.retry_routing_key);
+  }
+  for (ExchangeSpec& exchange : topology.exchanges) exchange.foreign = true, exchange.durable = options_.durable;
+  for (QueueSpec& each : topology.queues) each.foreign = true, each.durable = options_.durable;
   return topology;
 }
 
@@ -178,8 +228,7 @@ Result<ReceivedJob> Sneakers::receive(AmqpMessage message, std::string key, cons
   job.message.job.body = message.body;
   job.message.job.content_type = message.content_type;
   job.message.job.headers = job_headers(own_headers(message));
-  job.message.job.retry =
-      options_.steps ? *options_.steps : RetryPolicy::fixed(options_.retry_timeout, options_.retry_max_times + 1);
+  job.message.job.retry = policy();
   job.original = std::make_shared<OriginalMessage>(OriginalMessage{std::move(message), std::move(key)});
   return job;
 }
@@ -192,6 +241,12 @@ Send Sneakers::send_unreadable(AmqpMessage message, const std::string& key, cons
 Result<Send> Sneakers::enqueue(const Job& job, Time now) const {
   if (Status named = check_header_names(job.headers); !named) return named.error();
   if (job.expires) return Error{ErrorCode::kUnsupported, "expires: Sneakers does not know jobs that expire"};
+  if (job.retry != RetryPolicy() && job.retry != policy()) {
+    return Error{ErrorCode::kUnsupported,
+                 "retry: the policy belongs to the queue, not to the job; give retry_max_times=, retry_timeout= or "
+                 "steps= in the URL of its workers"};
+  }
+  if (job.priority < 0) return Error{ErrorCode::kUnsupported, "priority: not below 0, the least that RabbitMQ has"};
   Send send;
   send.exchange = options_.exchange;
   send.key = job.queue;
@@ -202,6 +257,8 @@ Result<Send> Sneakers::enqueue(const Job& job, Time now) const {
   send.message.content_type = content_type_or_default(job.content_type);
   for (const auto& [name, value] : job.headers) send.message.headers.emplace_back(name, value);
   send.message.body = job.body;
+  // Obeyed by queues that were declared with x-max-priority.
+  if (job.priority > 0) send.message.priority = static_cast<std::uint8_t>(job.priority);
   if (send.delay > Milliseconds(0)) send.message.headers.emplace_back(kRoutingKey, job.queue);
   return send;
 }
@@ -251,7 +308,7 @@ Send Sneakers::bury(const ReceivedJob& job, const Dead& outcome, Time now) const
                        ",\"num_attempts\":" + std::to_string(job.message.counts.total() + 1) +
                        ",\"failed_at\":" + json_string(iso8601(now));
   if (options_.error_in_body) {
-    record += ",\"payload\":\"" + base64(job.original->message.body) + "\",\"properties\":\"" + base64(properties) + "\"";
+    record += ",\"payload\":\"" + wire::to_base64(job.original->message.body) + "\",\"properties\":\"" + wire::to_base64(properties) + "\"";
   } else {
     record += ",\"properties\":" + properties;
   }

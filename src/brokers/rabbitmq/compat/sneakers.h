@@ -13,11 +13,12 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "brokers/rabbitmq/compat/foreign_system.h"
+#include "brokers/rabbitmq/compat/foreign_dialect.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -25,9 +26,16 @@ struct SneakersOptions {
   std::string exchange = "sneakers";
   std::uint32_t retry_max_times = 5;
   Milliseconds retry_timeout{60'000};     // The TTL of Q-retry, where it is not there yet.
+  // Instead of Q-retry, Q-error and Q-retry-requeue; and of "#", by which Q is bound to the last one.
+  std::string retry_exchange = {};
+  std::string retry_error_exchange = {};
+  std::string retry_requeue_exchange = {};
+  std::string retry_routing_key = {};
+  bool durable = true;                    // Exchanges and queues.
   std::optional<RetryPolicy> steps = {};  // Instead of both.
   bool error_in_body = false;             // Error records as until 2.11.
   std::string kind = {};                  // Of every job; empty: the name of its queue.
+  std::set<std::string> queues = {};      // Known before anybody has used them.
 
   // From name=value pairs of a URL.
   static Result<SneakersOptions> parse(const std::vector<std::pair<std::string, std::string>>& pairs);
@@ -42,8 +50,11 @@ class Sneakers : public ForeignSystem {
 
   Status check_queue(std::string_view queue) const override;
   std::string source(const std::string& queue) const override { return queue; }
-  std::string dead_queue(const std::string& queue) const override { return queue + "-error"; }
+  std::string dead_queue(const std::string& queue) const override { return error_name(queue); }
   Topology topology(const std::string& queue) const override;
+  // A job for a queue that is not there is an error.
+  bool clients_declare() const override { return false; }
+  std::set<std::string> known_queues() const override { return options_.queues; }
   Result<ReceivedJob> receive(AmqpMessage message, std::string key, const std::string& queue) const override;
   Send send_unreadable(AmqpMessage message, const std::string& key, const std::string& queue,
                        std::string_view why) const override;
@@ -55,6 +66,11 @@ class Sneakers : public ForeignSystem {
                       const ReplayOptions& options) const override;
 
  private:
+  // Each names an exchange and the queue that is bound to it.
+  std::string retry_name(const std::string& queue) const;
+  std::string error_name(const std::string& queue) const;
+  std::string requeue_name(const std::string& queue) const;  // An exchange only.
+  RetryPolicy policy() const;
   std::string kind_of(const AmqpMessage& message, const std::string& queue) const;
 
   const SneakersOptions options_;

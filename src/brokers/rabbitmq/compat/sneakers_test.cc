@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "brokers/rabbitmq/compat/json_text.h"
+#include "wire/base64.h"
 
 namespace bide::brokers::rabbitmq::compat {
 namespace {
@@ -66,6 +67,39 @@ TEST(Sneakers, TopologyIsTheOneOfTheMaxretryHandler) {
   EXPECT_EQ(topology.queues[1].arguments,
             (FieldTable{{"x-dead-letter-exchange", "mail-retry-requeue"}, {"x-message-ttl", 5000}}));
   EXPECT_EQ(topology.queues[2].name, "mail-error");
+}
+
+TEST(Sneakers, ExchangesMayHaveOtherNamesAndNeedNotBeDurable) {
+  const Sneakers dialect = sneakers({{"retry_exchange", "again"},
+                                     {"retry_error_exchange", "failed"},
+                                     {"retry_requeue_exchange", "back"},
+                                     {"retry_routing_key", "mail"},
+                                     {"durable", "no"}});
+  const Topology topology = dialect.topology("mail");
+  EXPECT_EQ(topology.exchanges[1].name, "again");
+  EXPECT_FALSE(topology.exchanges[1].durable);
+  EXPECT_EQ(topology.queues[0].arguments,
+            (FieldTable{{"x-dead-letter-exchange", "again"}, {"x-dead-letter-routing-key", "mail"}}));
+  EXPECT_FALSE(topology.queues[0].durable);
+  EXPECT_EQ(topology.queues[1].name, "again");
+  EXPECT_EQ(topology.bindings.back().source, "back");
+  EXPECT_EQ(topology.bindings.back().key, "mail");
+  EXPECT_EQ(dialect.dead_queue("mail"), "failed");
+  EXPECT_EQ(dialect.bury(received(dialect), Dead{}, kNow).exchange, "failed");
+}
+
+TEST(Sneakers, APolicyOfTheJobsOwnIsRefusedAndAPriorityIsCarried) {
+  Job job;
+  job.kind = job.queue = "mail";
+  job.priority = 7;
+  EXPECT_EQ(sneakers().enqueue(job, kNow)->message.priority, 7);
+  job.priority = -1;
+  EXPECT_EQ(sneakers().enqueue(job, kNow).error().code, ErrorCode::kUnsupported);
+  job.priority = 0;
+  EXPECT_EQ(sneakers().enqueue(job, kNow)->message.priority, std::nullopt);
+  job.retry = RetryPolicy::steps({10s});
+  EXPECT_EQ(sneakers().enqueue(job, kNow).error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(sneakers({{"steps", "10s"}}).enqueue(job, kNow)) << "it is that of the queue";
 }
 
 TEST(Sneakers, FailedAttemptIsARejectedMessage) {
@@ -135,7 +169,7 @@ TEST(Sneakers, OldErrorRecordsFollowTheNewOne) {
 TEST(Sneakers, ErrorRecordOfVersion211IsTheBody) {
   const Sneakers dialect = sneakers({{"error_format", "2.11"}});
   const Send send = dialect.bury(received(dialect), Dead{.error = "e"}, kNow);
-  EXPECT_EQ(json_member(send.message.body, "payload"), base64("{\"to\":\"a\"}"));
+  EXPECT_EQ(json_member(send.message.body, "payload"), wire::to_base64("{\"to\":\"a\"}"));
   const JobInfo info = dialect.dead_info(send.message, "mail", "mail");
   EXPECT_EQ(info.job.body, "{\"to\":\"a\"}");
   EXPECT_EQ(info.history.at(0).text, "e");
@@ -178,8 +212,8 @@ TEST(Sneakers, WhatRubyPutIntoTheErrorQueueIsReplayedAsItWas) {
   EXPECT_EQ(find_field(replayed.headers, "x-death"), nullptr);
 
   AmqpMessage old;
-  old.body = R"({"error":"e","payload":")" + base64("body") + R"(","properties":")" +
-             base64(R"({"content_type":"text/plain","message_id":"m-2"})") + R"("})";
+  old.body = R"({"error":"e","payload":")" + wire::to_base64("body") + R"(","properties":")" +
+             wire::to_base64(R"({"content_type":"text/plain","message_id":"m-2"})") + R"("})";
   const AmqpMessage replayed_old = sneakers().replay(old, "mail", "mail", {})->message;
   EXPECT_EQ(replayed_old.content_type, "text/plain");
   EXPECT_EQ(replayed_old.message_id, "m-2");

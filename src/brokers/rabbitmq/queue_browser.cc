@@ -1,4 +1,4 @@
-#include "brokers/rabbitmq/visits.h"
+#include "brokers/rabbitmq/queue_browser.h"
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@ constexpr Milliseconds kSilence{500};
 
 }  // namespace
 
-Visits::Visit::~Visit() {
+QueueBrowser::Session::~Session() {
   Connection* const connection = owner_.connection_.get();
   if (connection == nullptr || !connection->alive()) return;
   if (removed_ > 0) (void)pause();
@@ -45,7 +45,7 @@ Visits::Visit::~Visit() {
   if (!connection->alive()) owner_.connection_.reset();
 }
 
-Status Visits::Visit::remove(std::uint64_t tag) {
+Status QueueBrowser::Session::remove(std::uint64_t tag) {
   if (owner_.connection_ == nullptr) return Error{ErrorCode::kUnavailable, "the connection is lost"};
   if (Status sent = owner_.connection_->ack(channel_, tag, false); !sent) return unconfirmed(sent.error());
   ++removed_;
@@ -55,7 +55,7 @@ Status Visits::Visit::remove(std::uint64_t tag) {
 }
 
 // The server passes only so many acknowledgements on at once, and forgets the others when the channel is closed.
-Status Visits::Visit::pause() {
+Status QueueBrowser::Session::pause() {
   const Result<QueueCounts> counts = owner_.connection_->look_at_queue(channel_, queue_);
   if (!counts) return counts.error();
   platform::wait_ready({}, Milliseconds(2));
@@ -63,17 +63,17 @@ Status Visits::Visit::pause() {
 }
 
 // One more consumer, when those that are there have all they may have.
-Status Visits::Visit::take_more() {
+Status QueueBrowser::Session::take_more() {
   if (shown_ - removed_ < prefetch_) return {};
   ConsumeOptions options;
   options.queue = queue_;
-  options.tag = "bide-visit-" + std::to_string(prefetch_);
+  options.tag = "bide-browser-" + std::to_string(prefetch_);
   options.prefetch = kPrefetch;
   prefetch_ += kPrefetch;
   return owner_.connection_->consume(channel_, options);
 }
 
-Status Visits::connect() {
+Status QueueBrowser::connect() {
   // It may have been idle for so long that the server has given it up.
   if (connection_ != nullptr) {
     while (true) {
@@ -93,7 +93,7 @@ Status Visits::connect() {
   return connection_->open_channel(kAsking);
 }
 
-Result<QueueCounts> Visits::look_at(const std::string& queue) {
+Result<QueueCounts> QueueBrowser::look_at(const std::string& queue) {
   if (Status connected = connect(); !connected) return connected.error();
   Result<QueueCounts> counts = connection_->look_at_queue(kAsking, queue);
   if (counts) return counts;
@@ -108,7 +108,7 @@ Result<QueueCounts> Visits::look_at(const std::string& queue) {
   return QueueCounts{};
 }
 
-Result<std::uint32_t> Visits::purge(const std::string& queue) {
+Result<std::uint32_t> QueueBrowser::purge(const std::string& queue) {
   if (Status connected = connect(); !connected) return connected.error();
   Result<std::uint32_t> purged = connection_->purge_queue(kAsking, queue);
   if (purged) return purged;
@@ -116,7 +116,7 @@ Result<std::uint32_t> Visits::purge(const std::string& queue) {
   return unconfirmed(purged.error());
 }
 
-Status Visits::lock(const std::string& name) {
+Status QueueBrowser::lock(const std::string& name) {
   const steady_clock::time_point deadline = steady_clock::now() + settings_.patience;
   while (true) {
     const Result<std::string> locked = connection_->declare_private_queue(kAsking, name);
@@ -130,36 +130,37 @@ Status Visits::lock(const std::string& name) {
   }
 }
 
-Result<std::unique_ptr<Visits::Visit>> Visits::visit(const std::string& name, const std::string& lock_name,
-                                                     const Visitor& visitor) {
+Result<std::unique_ptr<QueueBrowser::Session>> QueueBrowser::browse(const std::string& name, const std::string& lock_name,
+                                                     const Reader& reader) {
   if (Status connected = connect(); !connected) return connected.error();
-  const auto fail = [&](Error error) -> Result<std::unique_ptr<Visit>> {
+  const auto fail = [&](Error error) -> Result<std::unique_ptr<Session>> {
     connection_.reset();
     return error;
   };
   if (const auto there = connection_->look_at_queue(kAsking, name); !there) {
     if (there.error().code != ErrorCode::kNotFound) return fail(there.error());
     if (Status again = connection_->open_channel(kAsking); !again) return fail(again.error());
-    return std::unique_ptr<Visit>();
+    return std::unique_ptr<Session>();
   }
   if (Status locked = lock(lock_name); !locked) return fail(locked.error());
   const ChannelNumber channel = ++last_channel_ > 1000 ? last_channel_ = kAsking + 1 : last_channel_;
   if (Status opened = connection_->open_channel(channel); !opened) return fail(opened.error());
-  auto visit = std::make_unique<Visit>(*this, name, lock_name, channel);
+  auto session = std::make_unique<Session>(*this, name, lock_name, channel);
   // Counted with the lock: everything that others have looked at is back.
   const Result<QueueCounts> counts = connection_->look_at_queue(channel, name);
   if (!counts) return fail(counts.error());
-  visit->expected_ = counts->messages;
+  session->expected_ = counts->messages;
 
   std::string marker;  // Empty: not needed so far.
   steady_clock::time_point last = steady_clock::now();
-  while (marker.empty() ? visit->shown_ < visit->expected_ : true) {
-    if (Status more = visit->take_more(); !more) return fail(more.error());
+  while (marker.empty() ? session->shown_ < session->expected_ : true) {
+    if (Status more = session->take_more(); !more) return fail(more.error());
     Result<std::optional<Event>> event = connection_->next_event();
     if (!event) return fail(event.error());
     if (!event->has_value()) {
       const auto silent = steady_clock::now() - last;
       if (silent > settings_.patience) return fail({ErrorCode::kUnavailable, "the server does not show what is in " + name});
+      if (silent > kSilence && !settings_.compat.empty()) break;
       if (silent > kSilence && marker.empty()) {
         marker = "marker-" + std::to_string(stamps_.next());
         if (Status sent = write_marker(channel, name, marker); !sent) return fail(sent.error());
@@ -172,18 +173,18 @@ Result<std::unique_ptr<Visits::Visit>> Visits::visit(const std::string& name, co
     Delivery* delivery = std::get_if<Delivery>(&**event);
     if (delivery == nullptr || delivery->channel != channel) continue;
     last = steady_clock::now();
-    visit->shown_ += 1;
+    session->shown_ += 1;
     if (const Field* mark = find_field(delivery->message.headers, kMarkerHeader)) {
       if (marker.empty() || mark->text() == nullptr || *mark->text() != marker) continue;  // Somebody else's.
-      if (Status gone = visit->remove(delivery->tag); !gone) return fail(gone.error());
+      if (Status gone = session->remove(delivery->tag); !gone) return fail(gone.error());
       break;
     }
-    if (!visitor(*visit, delivery->tag, std::move(delivery->message))) break;
+    if (!reader(*session, std::move(*delivery))) break;
   }
-  return visit;
+  return session;
 }
 
-Status Visits::write_marker(ChannelNumber channel, const std::string& queue, const std::string& text) {
+Status QueueBrowser::write_marker(ChannelNumber channel, const std::string& queue, const std::string& text) {
   AmqpMessage marker;
   marker.message_id = text;
   marker.expiration = kMarkerLife;

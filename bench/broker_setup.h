@@ -1,5 +1,5 @@
-// BenchGround: what a benchmark needs of a server besides the Broker: a corner where it disturbs nobody, the rate of
-// the server without bide, where that is known, and somebody who cleans up.
+// BrokerSetup: what a benchmark needs of a server besides the Broker: a prefix of its own, the server's figures
+// without bide, where those are known, and how to clean up.
 
 #pragma once
 
@@ -11,18 +11,19 @@
 
 #include "bide/result.h"
 
-namespace bide::brokers {
+namespace bide::bench {
 
-struct BenchGround {
-  std::string url = {};  // Of the corner.
+struct BrokerSetup {
+  std::string url = {};  // With the prefix.
   int nodes = 1;         // Hosts of the URL that answer.
   // Messages of 200 bytes confirmed in a second, with the server's usual client alone. Null: nobody knows.
   std::function<Result<double>(std::uint64_t messages)> bare_enqueue_rate = nullptr;
+  std::function<Result<std::vector<double>>(int messages)> bare_single_us = nullptr;
   // When the broker is closed. `queues` are those that were used.
   std::function<Status(const std::vector<std::string>& queues)> clean_up = nullptr;
 };
 
 // kUnsupported: there is nothing to measure behind such a URL.
-Result<BenchGround> prepare_bench(std::string_view url);
+Result<BrokerSetup> prepare_broker(std::string_view url);
 
-}  // namespace bide::brokers
+}  // namespace bide::bench

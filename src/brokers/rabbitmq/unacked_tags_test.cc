@@ -1,4 +1,4 @@
-#include "brokers/rabbitmq/ack_book.h"
+#include "brokers/rabbitmq/unacked_tags.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,24 +10,24 @@
 namespace bide::brokers::rabbitmq {
 namespace {
 
-using Acks = std::vector<AckBook::Ack>;
+using Acks = std::vector<UnackedTags::Ack>;
 
-AckBook with(std::uint64_t tags) {
-  AckBook book;
+UnackedTags with(std::uint64_t tags) {
+  UnackedTags book;
   for (std::uint64_t tag = 1; tag <= tags; ++tag) book.delivered(tag);
   return book;
 }
 
-TEST(AckBook, OneAcknowledgementCoversEverythingWhenAllIsSettled) {
-  AckBook book = with(5);
+TEST(UnackedTags, OneAcknowledgementCoversEverythingWhenAllIsSettled) {
+  UnackedTags book = with(5);
   for (const std::uint64_t tag : {3u, 1u, 2u, 5u, 4u}) book.settle(tag);
   EXPECT_EQ(book.flush(), (Acks{{5, true}}));
   EXPECT_TRUE(book.empty());
   EXPECT_EQ(book.flush(), Acks{});
 }
 
-TEST(AckBook, WhatHasLeftInAnotherWayIsNotAcknowledged) {
-  AckBook book = with(4);
+TEST(UnackedTags, WhatHasLeftInAnotherWayIsNotAcknowledged) {
+  UnackedTags book = with(4);
   book.leave_out(1);
   book.settle(1);
   EXPECT_EQ(book.flush(), Acks{});
@@ -41,8 +41,8 @@ TEST(AckBook, WhatHasLeftInAnotherWayIsNotAcknowledged) {
   EXPECT_TRUE(book.empty());
 }
 
-TEST(AckBook, WhatLiesBehindAGapIsAcknowledgedAlone) {
-  AckBook book = with(5);
+TEST(UnackedTags, WhatLiesBehindAGapIsAcknowledgedAlone) {
+  UnackedTags book = with(5);
   for (const std::uint64_t tag : {1u, 2u, 4u}) book.settle(tag);
   EXPECT_EQ(book.flush(), (Acks{{2, true}, {4, false}}));
   book.settle(3);
@@ -53,8 +53,8 @@ TEST(AckBook, WhatLiesBehindAGapIsAcknowledgedAlone) {
   EXPECT_TRUE(book.empty());
 }
 
-TEST(AckBook, SettlingTwiceIsSettlingOnce) {
-  AckBook book = with(2);
+TEST(UnackedTags, SettlingTwiceIsSettlingOnce) {
+  UnackedTags book = with(2);
   book.settle(2);
   book.settle(2);
   EXPECT_EQ(book.flush(), (Acks{{2, false}}));
@@ -65,8 +65,8 @@ TEST(AckBook, SettlingTwiceIsSettlingOnce) {
 }
 
 // A server that keeps its own books, and refuses a tag it does not know.
-RC_GTEST_PROP(AckBook, ServerAndBookAgreeWhateverTheOrder, ()) {
-  AckBook book;
+RC_GTEST_PROP(UnackedTags, ServerAndBookAgreeWhateverTheOrder, ()) {
+  UnackedTags book;
   std::set<std::uint64_t> at_server, not_settled;
   std::uint64_t last = 0;
   const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 3));
@@ -81,7 +81,7 @@ RC_GTEST_PROP(AckBook, ServerAndBookAgreeWhateverTheOrder, ()) {
       book.settle(*chosen);
       not_settled.erase(chosen);
     } else if (step == 2) {
-      for (const AckBook::Ack& ack : book.flush()) {
+      for (const UnackedTags::Ack& ack : book.flush()) {
         RC_ASSERT(at_server.contains(ack.tag));
         if (ack.multiple) {
           at_server.erase(at_server.begin(), at_server.upper_bound(ack.tag));

@@ -1,4 +1,4 @@
-#include "brokers/rabbitmq/lost_message.h"
+#include "brokers/rabbitmq/lost_set.h"
 
 #include <gtest/gtest.h>
 

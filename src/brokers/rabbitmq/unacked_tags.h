@@ -1,4 +1,5 @@
-// AckBook: which deliveries of a channel are settled, and the fewest acknowledgements that say so. One that covers many
+// UnackedTags: the delivery tags of a channel that are not acknowledged yet, which of them are settled, and the fewest
+// acknowledgements that say so. One that covers many
 // (multiple) is possible only when everything before it is settled too; the others are acknowledged one by one.
 //
 // Tags of a channel come in order, without gaps.
@@ -11,7 +12,7 @@
 
 namespace bide::brokers::rabbitmq {
 
-class AckBook {
+class UnackedTags {
  public:
   struct Ack {
     std::uint64_t tag = 0;

@@ -1,4 +1,4 @@
-#include "brokers/rabbitmq/bare_publish.h"
+#include "bench/bare_publish.h"
 
 #include <amqp.h>
 #include <amqp_framing.h>
@@ -12,9 +12,11 @@
 #include "brokers/rabbitmq/amqp_fields.h"
 #include "brokers/rabbitmq/connection.h"
 
-namespace bide::brokers::rabbitmq {
+namespace bide::bench {
 
 namespace {
+
+using namespace brokers::rabbitmq;
 
 constexpr amqp_channel_t kChannel = 1;
 constexpr int kFrameBytes = 131072;
@@ -27,6 +29,7 @@ Error failed(const char* what) { return {ErrorCode::kUnavailable, std::string("b
 
 struct BarePublisher::State {
   amqp_connection_state_t connection = amqp_new_connection();
+  const std::string body = std::string(kBodyBytes, 'b');
   std::string queue;
   std::uint64_t tag = 0;  // Of the last publish.
 
@@ -58,6 +61,22 @@ struct BarePublisher::State {
       return failed("the queue cannot be declared");
     }
     if (amqp_confirm_select(connection, kChannel) == nullptr) return failed("no confirms");
+    return {};
+  }
+
+  Status publish() {
+    amqp_basic_properties_t properties{};
+    properties._flags = AMQP_BASIC_DELIVERY_MODE_FLAG;
+    properties.delivery_mode = AMQP_DELIVERY_PERSISTENT;
+    const int status = amqp_basic_publish(connection, kChannel, amqp_empty_bytes, bytes_of(queue), 0, 0, &properties,
+                                          bytes_of(body));
+    if (status != AMQP_STATUS_OK) return failed(amqp_error_string2(status));
+    ++tag;
+    return {};
+  }
+
+  Status purge() {
+    if (amqp_queue_purge(connection, kChannel, bytes_of(queue)) == nullptr) return failed("no purge");
     return {};
   }
 
@@ -98,28 +117,38 @@ Result<std::unique_ptr<BarePublisher>> BarePublisher::open(const Settings& setti
 
 Result<double> BarePublisher::run(std::uint64_t messages, std::uint32_t window) {
   State& state = *state_;
-  const std::string body(kBodyBytes, 'b');
-  amqp_basic_properties_t properties{};
-  properties._flags = AMQP_BASIC_DELIVERY_MODE_FLAG;
-  properties.delivery_mode = AMQP_DELIVERY_PERSISTENT;
   const std::uint64_t first = state.tag;
   const auto start = std::chrono::steady_clock::now();
   std::uint64_t sent = 0;
   std::uint64_t confirmed = 0;
   while (confirmed < messages) {
     if (sent < messages && sent - confirmed < window) {
-      const int status = amqp_basic_publish(state.connection, kChannel, amqp_empty_bytes, bytes_of(state.queue), 0, 0,
-                                            &properties, bytes_of(body));
-      if (status != AMQP_STATUS_OK) return failed(amqp_error_string2(status));
+      if (Status status = state.publish(); !status) return status.error();
       ++sent;
       continue;
     }
     if (Status status = state.take_confirms(confirmed, first); !status) return status.error();
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  state.tag += messages;
-  if (amqp_queue_purge(state.connection, kChannel, bytes_of(state.queue)) == nullptr) return failed("no purge");
+  if (Status status = state.purge(); !status) return status.error();
   return static_cast<double>(messages) / seconds.count();
 }
 
-}  // namespace bide::brokers::rabbitmq
+Result<std::vector<double>> BarePublisher::single_us(int messages) {
+  State& state = *state_;
+  std::vector<double> all;
+  for (int i = 0; i < messages; ++i) {
+    const std::uint64_t first = state.tag;
+    const auto start = std::chrono::steady_clock::now();
+    if (Status status = state.publish(); !status) return status.error();
+    std::uint64_t confirmed = 0;
+    while (confirmed == 0) {
+      if (Status status = state.take_confirms(confirmed, first); !status) return status.error();
+    }
+    all.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  if (Status status = state.purge(); !status) return status.error();
+  return all;
+}
+
+}  // namespace bide::bench

@@ -9,20 +9,23 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bide/result.h"
 #include "brokers/rabbitmq/amqp_url.h"
 
-namespace bide::brokers::rabbitmq {
+namespace bide::bench {
 
 class BarePublisher {
  public:
   // kUnsupported: with amqps.
-  static Result<std::unique_ptr<BarePublisher>> open(const Settings& settings, std::string queue);
+  static Result<std::unique_ptr<BarePublisher>> open(const brokers::rabbitmq::Settings& settings, std::string queue);
   ~BarePublisher();
 
   // Publishes and waits for all confirms. Messages a second.
   Result<double> run(std::uint64_t messages, std::uint32_t window);
+  // One at a time: how long each took.
+  Result<std::vector<double>> single_us(int messages);
 
  private:
   struct State;
@@ -31,4 +34,4 @@ class BarePublisher {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace bide::brokers::rabbitmq
+}  // namespace bide::bench
