@@ -116,8 +116,8 @@ Result<std::vector<StepsFigure>> bench_steps(const StepsBenchOptions& options) {
         jobs.back().due = due;
         jobs.back().expires = due + hours(1);
       }
-      auto offer = std::make_shared<engine::EnqueueBatch>(engine::EnqueueBatch::of(std::move(jobs), wall()));
-      if (Status stepped = stepper.step(figure, [&] { (void)ledger.enqueue(std::move(*offer)); }); !stepped) return stepped;
+      auto batch = std::make_shared<engine::EnqueueBatch>(engine::EnqueueBatch::of(std::move(jobs), wall()));
+      if (Status stepped = stepper.step(figure, [&] { (void)ledger.enqueue(std::move(*batch)); }); !stepped) return stepped;
     }
     return {};
   });

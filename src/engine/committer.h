@@ -1,4 +1,4 @@
-// Committer: a thread that writes and syncs, so that the engine's thread need not wait for the disk.
+// Committer: a thread that writes and syncs, so that the engine's thread does not wait for the disk.
 
 #pragma once
 
@@ -26,7 +26,7 @@ class Committer {
     thread_.join();
   }
 
-  // One at a time: the last one's answer must have been taken. Nobody waits for what is done afterwards.
+  // One at a time: the result of the last one must have been taken. `afterwards` runs after the result is known.
   void start(std::function<Status()> commit, std::function<void()> afterwards) {
     {
       std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ class Committer {
     }
     changed_.notify_all();
   }
-  // Also what is done afterwards is over. The last answer must have been taken.
+  // `afterwards` has run too. The last result must have been taken.
   void wait_until_idle() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !commit_ && !busy_; });
@@ -45,7 +45,7 @@ class Committer {
     std::lock_guard lock(mutex_);
     return outcome_.has_value();
   }
-  // Waits for it, and takes its answer.
+  // Waits for the commit and takes its result.
   Status wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return outcome_.has_value(); });

@@ -1,6 +1,5 @@
-// Compactor: moves what is still needed out of segments that are mostly garbage, a little at a time, and deletes
-// segments that nobody needs. It keeps the journal within twice its live bytes and one segment; while the store is busy,
-// within four times.
+// Compactor: copies live records out of segments that are mostly garbage, in bounded pieces, and drops segments without live
+// records. It keeps the journal within twice its live bytes and one segment; while the store is busy, within four times.
 //
 // A segment that cannot be read is left as it is.
 //
@@ -22,11 +21,11 @@ namespace bide::engine {
 
 class Compactor {
  public:
-  // `beside` is what else the store takes on disk: the reserve.
+  // `beside`: the size of the reserve.
   Compactor(journal::Journal& journal, State& state, std::uint64_t segment_bytes, std::uint64_t beside)
       : journal_(journal), state_(state), segment_bytes_(segment_bytes), beside_(beside) {}
 
-  // Does without what a snapshot at this address has made superfluous. Somebody has to delete the files.
+  // Drops segments that a snapshot at this address has made obsolete. The caller deletes the files.
   Status forget_dead_segments(journal::Address snapshot_at);
   std::vector<std::string> take_obsolete_files() { return std::exchange(obsolete_files_, {}); }
 

@@ -43,9 +43,12 @@ void print_damage(const Damage& damage) {
 
 class EngineSubscription : public Subscription {
  public:
-  EngineSubscription(std::shared_ptr<RequestQueue> requests, std::uint32_t number, std::array<std::thread::id, 2> completing_threads,
-                     std::shared_ptr<std::atomic<bool>> ended)
-      : requests_(std::move(requests)), number_(number), completing_threads_(completing_threads), ended_(std::move(ended)) {}
+  EngineSubscription(std::shared_ptr<RequestQueue> requests, std::uint32_t number,
+                     std::array<std::thread::id, 2> completing_threads, std::shared_ptr<std::atomic<bool>> ended)
+      : requests_(std::move(requests)),
+        number_(number),
+        completing_threads_(completing_threads),
+        ended_(std::move(ended)) {}
 
   ~EngineSubscription() override {
     *ended_ = true;
@@ -268,14 +271,15 @@ Status Engine::finish_commit() {
   return outcome;
 }
 
-// The completions of a large step run on the completion thread, those of a small one on this thread if nothing is queued
-// there: completions run in the order of their steps, one at a time.
+// The completions of a large step run on the completion thread, those of a small one on this thread if nothing is
+// queued there: completions run in the order of their steps, one at a time.
 void Engine::complete(Step step, const Status& committed) {
   if (step.requests.empty() && step.deliveries.empty() && step.callbacks.empty()) return;
   if (!step.is_large && completions_.is_idle()) {
     run_completions(step, committed);
   } else {
-    completions_.add([this, shared = std::make_shared<Step>(std::move(step)), committed] { run_completions(*shared, committed); });
+    completions_.add(
+        [this, shared = std::make_shared<Step>(std::move(step)), committed] { run_completions(*shared, committed); });
   }
 }
 
@@ -404,7 +408,8 @@ Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options
     }
     std::vector<LeaseRef> back;
     for (const Lease& lease : leases) back.push_back({lease.job.id, lease.token});
-    requests->post({[back = std::move(back)](Ledger& ledger) { (void)ledger.end_leases(back, WorkerEnd::kStopped); }, nullptr});
+    requests->post(
+        {[back = std::move(back)](Ledger& ledger) { (void)ledger.end_leases(back, WorkerEnd::kStopped); }, nullptr});
   };
   Request request{[number, options = std::move(options), deliver = std::move(deliver)](Ledger& ledger) {
                     ledger.subscribe(number, options, deliver);
@@ -440,7 +445,8 @@ void Engine::save_body(LeaseRef lease, std::string body, Completion<void> done) 
   const std::uint64_t bytes = body.size();
   submit<void>(
       std::move(done),
-      [lease, body = std::move(body)](Ledger& ledger) mutable { return ledger.save_body(lease, std::move(body)); }, bytes);
+      [lease, body = std::move(body)](Ledger& ledger) mutable { return ledger.save_body(lease, std::move(body)); },
+      bytes);
 }
 
 void Engine::end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done) {
@@ -520,16 +526,18 @@ void Engine::list(JobFilter filter, std::string cursor, std::size_t limit, Compl
     done(Error{ErrorCode::kInvalidArgument, "limit " + std::to_string(limit) + ": 1 to 1000"});
     return;
   }
-  const auto list_with = [this, filter, cursor, limit](std::shared_ptr<DeferredBodies> deferred, Completion<JobPage> tell) {
-    submit_task<JobPage>(*requests_, std::move(tell), [filter, cursor, limit, deferred](Ledger& ledger, const auto& told) {
-      ledger.list(filter, cursor, limit, told, deferred);
-    });
+  const auto list_with = [this, filter, cursor, limit](std::shared_ptr<DeferredBodies> deferred,
+                                                       Completion<JobPage> tell) {
+    submit_task<JobPage>(*requests_, std::move(tell),
+                         [filter, cursor, limit, deferred](Ledger& ledger, const auto& told) {
+                           ledger.list(filter, cursor, limit, told, deferred);
+                         });
   };
   if (virtual_time_) return list_with(nullptr, std::move(done));
   const auto deferred = std::make_shared<DeferredBodies>(filter.bodies);
   list_with(deferred, filled_in<JobPage>(deferred, std::move(done), [list_with](Completion<JobPage> again) {
-    list_with(nullptr, std::move(again));
-  }));
+              list_with(nullptr, std::move(again));
+            }));
 }
 
 void Engine::explain(JobId id, Completion<Explanation> done) {

@@ -1,4 +1,4 @@
-// Entry: all that the engine keeps in memory of a job. Bodies, headers, policies and errors stay in the journal.
+// Entry: what the engine keeps in memory of a job. Bodies, headers, policies and errors stay in the journal.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace bide::engine {
 using Slot = std::uint32_t;
 inline constexpr Slot kNoSlot = 0xffff'ffff;
 inline constexpr Slot kLookUp = 0xffff'fffd;  // As an argument: find it by the job's id.
-inline constexpr Slot kTaken = 0xffff'fffe;  // In `next`: ready, but taken out of its lane to be granted.
+inline constexpr Slot kTaken = 0xffff'fffe;  // In `next`: ready, but out of its lane, about to be granted.
 
 enum class EntryState : std::uint8_t {
   kFree,
@@ -23,8 +23,8 @@ enum class EntryState : std::uint8_t {
   kRunning,
   kDone,
   kDead,
-  kTombstone,  // Not a job any more, but still linked in a list: freed when the list comes across it.
-  kQuarantined,  // Its record cannot be read. In memory only: on disk it is as it was before.
+  kTombstone,    // The job is gone, but the entry is still linked in a list; freed when the list reaches it.
+  kQuarantined,  // Its record cannot be read. Not written down: on disk the job is as it was.
 };
 
 // Packed, because a hundred million of them must fit.
@@ -35,7 +35,7 @@ struct Entry {
 
   // By the wall clock, or on the clock of spans: State::due() tells. Done and dead: when it finished.
   std::uint64_t due_ms : 47;
-  std::uint64_t own_id : 1;  // The ledger made the id, so nobody can give it again. Not known of one that was loaded.
+  std::uint64_t own_id : 1;  // The ledger generated the id, so no caller can send it again. Not known after a restart.
   std::uint64_t queue : 16;
 
   std::uint64_t body_address : 48;  // Of the record with the job; 0 when done.
@@ -43,7 +43,7 @@ struct Entry {
 
   std::uint64_t details_address : 48;  // Of the record with its past or its result; 0 when there is none.
   std::uint64_t attempts : 15;
-  std::uint64_t epoch : 1;  // Flips when the entry has been taken into the snapshot under way.
+  std::uint64_t epoch : 1;  // Flips when the entry has been saved in the snapshot under way.
 
   std::uint64_t body_bytes : 25;
   std::uint64_t details_bytes : 25;

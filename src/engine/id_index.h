@@ -1,5 +1,5 @@
-// IdIndex: from a job's id to its slot. Four bytes a place; split into many small tables, so that growing one never
-// takes long. Whoever chooses ids can neither make them share a place nor fill one table with them.
+// IdIndex: a hash table from a job's id to its slot, four bytes a place. Split into many small tables, so that growing one
+// never takes long. The hash is keyed: chosen ids can neither collide nor fill one table.
 
 #pragma once
 

@@ -174,7 +174,6 @@ class Ledger {
   FinishedIds::Use id_use() const { return finished_ids_.use(); }
   const State& state() const { return state_; }
   const journal::Journal& journal() const { return *journal_; }
-  const DuplicateStarts& duplicate_starts() const { return duplicate_starts_; }
   std::int64_t now_us() const { return now_us_; }
   std::int64_t now_ms() const { return now_us_ / 1000; }
   // What is to be called after the commit of this step, with its outcome.

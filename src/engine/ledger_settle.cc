@@ -90,8 +90,8 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const En
   for (const Job& job : *completions) room += room_for(job);
   if (Status roomy = make_room(room, true); !roomy) return roomy;
 
-  // Outcome and effects go into the same batch, which is atomic. The outcome comes first: if a record that it needs cannot be
-  // read, nothing has been changed; and an effect may take over the unique key of a job that is done.
+  // Outcome and effects go into the same batch, which is atomic. The outcome comes first: if a record that it needs cannot
+  // be read, nothing has been changed; and an effect may take over the unique key of a job that is done.
   const auto end = [&]() -> Status {
     const bool cancelled = lease_of(slot).cancel_requested;
     if (auto* done = std::get_if<Done>(&settlement.outcome)) return append_done(slot, *done);

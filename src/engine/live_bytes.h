@@ -1,4 +1,4 @@
-// LiveBytes: how many bytes of each segment of the journal are still needed. Compaction lives on this.
+// LiveBytes: how many bytes of each segment of the journal are still needed; for compaction.
 
 #pragma once
 

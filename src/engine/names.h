@@ -1,5 +1,5 @@
-// Names: small numbers for the names of queues, kinds and workers, so that an entry can hold them. A name is there while
-// somebody holds it; then its number is given to another.
+// Names: interned names of queues, kinds and workers, with 16-bit numbers that fit into an entry. Reference-counted: the
+// number of a name that nobody holds is reused.
 
 #pragma once
 
@@ -20,7 +20,7 @@ class Names {
  public:
   static constexpr std::size_t kMost = 65'535;
 
-  // Nothing when there are too many different names already. It is held once more until it is released.
+  // Adds a reference. Nothing: there are too many names.
   std::optional<std::uint16_t> hold(std::string_view name) {
     for (const std::uint16_t recent : recent_) {
       if (exists(recent) && names_[recent] == name) return hold(recent);
@@ -44,7 +44,7 @@ class Names {
     ++uses_[number].all;
     return number;
   }
-  // True: nobody holds it any more, and its number is free.
+  // True: it was the last reference, and the number is free.
   bool release(std::uint16_t number) {
     Uses& uses = uses_[number];
     platform::require(uses.all > uses.done, "a name is released that nobody holds");
@@ -54,7 +54,7 @@ class Names {
     free_.push_back(number);
     return true;
   }
-  // One that holds the name is a job that is done, from now on or until now.
+  // One of the references belongs to a done job, from now on or no longer.
   void is_done(std::uint16_t number, bool done) {
     Uses& uses = uses_[number];
     platform::require(done ? uses.done < uses.all : uses.done > 0, "more done jobs hold a name than jobs");
@@ -74,7 +74,7 @@ class Names {
   std::size_t existing() const { return numbers_.size(); }
   bool full() const { return existing() >= kMost; }
   std::uint64_t uses(std::uint16_t number) const { return uses_[number].all; }
-  // Nobody but done jobs holds it.
+  // Only done jobs hold it.
   bool is_only_done(std::uint16_t number) const { return uses_[number].all == uses_[number].done; }
 
  private:
@@ -92,7 +92,7 @@ class Names {
   std::vector<Uses> uses_;
   std::vector<std::uint16_t> free_;
   platform::KeyedMap<std::string_view, std::uint16_t> numbers_;
-  // Most jobs in a row have the same few names, and comparing is quicker than looking for one.
+  // Most jobs in a row have the same few names, and comparing is faster than a look-up.
   std::array<std::uint16_t, 4> recent_{};
   std::size_t next_recent_ = 0;
 };

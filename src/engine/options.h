@@ -30,18 +30,18 @@ struct EngineOptions {
   std::string directory;
   Durability durability = Durability::kFsync;
 
-  Milliseconds result_retention{3'600'000};  // Done jobs and their results are remembered for so long ...
-  std::uint64_t done_limit = 100'000;        // ... but no more of them than this.
-  Milliseconds dead_retention{0};            // 0: dead jobs wait for ever.
-  // The ids of done jobs and the tokens of their leases are remembered for so long, whatever the two above say. 0: not.
+  Milliseconds result_retention{3'600'000};  // Done jobs and their results are kept for this long ...
+  std::uint64_t done_limit = 100'000;        // ... but at most this many.
+  Milliseconds dead_retention{0};            // 0: dead jobs are kept until they are deleted.
+  // The ids of done jobs and the tokens of their leases are remembered for this long, apart from results. 0: not at all.
   Milliseconds id_retention{3'600'000};
   std::uint64_t id_bytes = 1ull << 30;       // Memory for them, at most; the oldest are forgotten before it takes more.
   std::uint32_t max_crashes = 3;             // A job that killed its worker so often is dead.
 
   std::uint64_t max_jobs = 200'000'000;         // Beyond it enqueue is refused. Each costs at most 64 bytes of memory.
-  std::uint64_t queued_bytes = 64ull << 20;      // Enqueues waiting for the engine; beyond it they are refused.
+  std::uint64_t queued_bytes = 64ull << 20;     // Enqueues waiting for the engine; beyond it they are refused.
   std::uint64_t call_bytes = 1ull << 30;        // Of one enqueue or settle; beyond it the call is refused.
-  std::uint64_t cache_bytes = 64ull << 20;       // Ready jobs kept whole in memory; others are read back.
+  std::uint64_t cache_bytes = 64ull << 20;      // Ready jobs kept whole in memory; others are read back.
   std::uint64_t reserve_bytes = 16ull << 20;    // Kept free for settling when the disk is full.
   std::uint64_t segment_bytes = 64ull << 20;
   std::uint64_t snapshot_bytes = 256ull << 20;  // A snapshot is due when the journal has grown by so much, or more.
@@ -56,7 +56,7 @@ struct EngineOptions {
   // Told how long each batch took to be written and synced. On a thread of the engine; must not block.
   std::function<void(std::chrono::microseconds)> on_commit = {};
 
-  // Of jobs: whatever concerns many of them is done in pieces of so many, and requests are answered in between.
+  // Work that concerns many jobs is done in pieces of this many, with requests answered in between.
   std::size_t piece = 32'768;
 
   // For tests; null means the real thing.

@@ -18,7 +18,7 @@ namespace bide::engine {
 
 struct Lane {
   int priority = 0;
-  // By due time, then arrival. Apart, because a step of the wall clock moves the one against the other.
+  // By due time, then arrival. Two lists, because a step of the wall clock shifts one against the other.
   RunList after_a_span;
   RunList by_the_clock;
 
@@ -40,7 +40,7 @@ class Queues {
  public:
   explicit Queues(Slab& slab) : slab_(slab) {}
 
-  // As Names does. A queue keeps its lanes when its number is given to another: what is left in them are tombstones.
+  // See Names. When the number is reused the lanes stay: only tombstones are left in them.
   std::optional<std::uint16_t> hold(std::string_view name) {
     const auto number = names_.hold(name);
     if (number && *number >= queues_.size()) queues_.resize(*number + 1u);
@@ -49,7 +49,7 @@ class Queues {
   }
   Names& names() { return names_; }
   const Names& names() const { return names_; }
-  // Numbers that were given to a queue since this was last asked; it may have gone since.
+  // Queues that came into being since the last call; some may be gone again.
   std::vector<std::uint16_t> take_new() { return std::exchange(new_, {}); }
   bool has_new() const { return !new_.empty(); }
   std::size_t size() const { return queues_.size(); }
@@ -60,11 +60,11 @@ class Queues {
   void insert(Slot slot);
   // Before all others of its lane.
   void insert_first(Slot slot);
-  // The next entry to run, or kNoSlot. Tombstones on the way are given to dropped(slot), each for one of the budget; when that
-  // is used up there may be an entry behind them. Spans are measured on a clock that is behind ours by `shift_ms`.
+  // The next entry to run, or kNoSlot. dropped(slot) is called for each tombstone on the way, at most `budget` times; when the
+  // budget is used up there may be an entry behind them. `shift_ms`: see State.
   template <class Dropped>
   Slot pop(std::uint16_t queue, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped);
-  // When the first of those that wait was due, on our clock; nothing when there is none.
+  // When the first waiting entry was due, in the ledger's time.
   template <class Dropped>
   std::optional<std::int64_t> oldest(std::uint16_t queue, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped);
   void clear_lanes();

@@ -1,5 +1,5 @@
-// RunList: a list of entries, cut into runs of bounded length. So a place in the middle is found by bisection, and the
-// list can be walked a run at a time while it changes: a pass comes across every entry that stays in the list once.
+// RunList: an unrolled list of entries, in runs of bounded length. A place in the middle is found by bisection, and the list
+// can be walked a run at a time while it changes: a pass visits every entry that stays in the list once.
 
 #pragma once
 
@@ -42,7 +42,7 @@ class RunList {
   // All of another list, behind this one.
   void append(RunList&& other);
 
-  // Walks one run that this pass has not come across yet: entries for which keep(slot) is false leave the list. How many
+  // Walks one run that this pass has not visited: entries for which keep(slot) is false leave the list. Returns how many
   // entries it had; 0: the pass is over. Passes are numbered upwards from 1, and one ends before the next begins.
   template <class Keep>
   std::size_t walk(Slab& slab, std::uint32_t pass, Keep&& keep);
@@ -51,7 +51,7 @@ class RunList {
   struct Run {
     SlotList list = {};
     std::uint32_t count = 0;
-    std::uint32_t pass = 0;  // The last one that came across it.
+    std::uint32_t pass = 0;  // The last one that visited it.
   };
 
   void clear() {
@@ -64,7 +64,7 @@ class RunList {
 
   std::vector<Run> runs_;
   std::size_t first_ = 0;    // Runs before it are gone.
-  std::size_t walked_ = 0;   // The pass has come across all runs before this one.
+  std::size_t walked_ = 0;   // The pass has visited all runs before this one.
   std::uint32_t pass_ = 0;
 };
 

@@ -1,5 +1,4 @@
-// SettledTokens: the tokens of leases that ended with their job done. Tokens are given out in order, so a bit for each is
-// enough, in groups.
+// SettledTokens: the tokens of leases that ended with their job done. Tokens are granted in order, so they are kept as bitmaps.
 
 #pragma once
 

@@ -87,12 +87,6 @@ struct SlotList {
     if (tail == kNoSlot) tail = slot;
   }
 
-  void insert_after(Slab& slab, Slot before, Slot slot) {
-    slab[slot].next = slab[before].next;
-    slab[before].next = slot;
-    if (tail == before) tail = slot;
-  }
-
   // Every entry for which drop(slot) is true leaves the list.
   template <class Drop>
   void remove_if(Slab& slab, Drop&& drop) {

@@ -1,12 +1,12 @@
-// State: everything the engine knows, in memory. It changes in one way only: apply(record), for a live request and for
-// recovery alike. It does no I/O, reads no clock and starts no thread, unless it is asked to for a recovery.
+// State: the engine's state in memory. It changes in one way only: apply(record), for live requests and for recovery. It does
+// no I/O, reads no clock, and starts a thread only for recovery, when asked to.
 //
 // Whether a scheduled job is ready follows from its due time, so it is not written down: advance() moves it.
 //
-// A job waits for a time of the wall clock, or for a span of time to pass. Spans are measured on a clock of their own, which
-// no step of the wall clock touches: our time less `shift`. So a step changes the shift, and no entry.
+// A job waits for a time of the wall clock, or for a delay to pass. Delays are measured on a clock of their own, which steps
+// of the wall clock do not change: the ledger's time less `shift`. So a step changes the shift, and no entry.
 //
-// Whatever could take long is done in pieces, between which everything may change: advance() does one.
+// Whatever could take long is done in bounded pieces, between which the state may change: advance() does one.
 
 #pragma once
 
@@ -44,18 +44,18 @@ struct Counters {
   std::uint64_t removed() const { return cancelled + deleted + purged + forgotten; }
 };
 
-// A job that is not handed out because a record of it cannot be read.
+// Why a job is in quarantine: one of its records cannot be read.
 struct Quarantine {
   std::int64_t since_ms = 0;
   journal::RecordRef unreadable;
 };
 
-// A queue or kind beyond this many is refused.
+// Most queues, and most kinds.
 inline constexpr std::size_t kMaxNames = Names::kMost;
 
 class State {
  public:
-  // So many entries are handled in one piece.
+  // Entries handled in one piece.
   static constexpr std::size_t kPiece = 32'768;
 
   explicit State(std::uint64_t done_limit, std::size_t piece = kPiece);
@@ -72,22 +72,21 @@ class State {
   Status apply(const journal::Moved& record, journal::RecordRef at);
   Status apply(const journal::CancelAsked& record);
   Status apply(const journal::Delivered& record);
-  // What a new body and the same lease given again come to, for a job that is running.
-  // What the records of a saved body come to, without giving the lease a second time: its subscription and its time are
-  // not in them.
+  // The effect of the records of a saved body on a running job. The lease stays as it is: its subscription and deadline are
+  // not in the records.
   void apply_saved(Slot slot, journal::RecordRef at, std::int64_t accepted_ms);
-  // The id of this job was made by the ledger.
+  // The ledger generated the id of this job.
   void set_own_id(Slot slot) { slab_[slot].own_id = 1; }
   // Any record, decoded first.
   Status apply(const journal::RecordView& view);
 
-  // In recovery ids are put into their index later, many at once, and by another thread if that is wanted. Everything that
-  // looks for an id waits for it. kDamaged: a job was accepted twice.
+  // In recovery ids are indexed in large batches, on a second thread if wanted; a look-up waits for them. kDamaged: a job was
+  // accepted twice.
   void use_second_thread() { second_thread_ = true; }
   Status index_ids();
 
-  // Recovery ends: jobs are put where they belong at this time, and live bytes are counted.
-  // kNoSlot; or a live job whose record is in no segment, which is damage.
+  // The end of recovery: puts jobs into their lists by their due times and counts live bytes. Returns kNoSlot, or a live job
+  // whose record is in no segment, which is damage.
   Slot start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Journal& journal);
 
   // Scheduled jobs that are due become ready. Those due by the wall clock also wait for that. A piece of it: while it
@@ -99,24 +98,24 @@ class State {
   // How many entries the pieces have handled.
   std::uint64_t handled() const { return handled_; }
 
-  // The next ready job of a queue, taken out of its lane. It must be granted or changed, or given to one of the two below.
-  // kNoSlot: there is none, or there is too much to clear away before it; then it is one for the next step.
+  // The next ready job of a queue, taken out of its lane. It must be granted, changed, or given to put_back() or wait_again().
+  // kNoSlot: there is none, or there are too many tombstones before it for one step.
   Slot take_ready(std::uint16_t queue);
-  // One that was taken last and is neither granted nor changed: it is the next again.
+  // The job that was taken last is the next again.
   void put_back(Slot slot);
-  // The wall clock was stepped back since the job became ready: it waits again.
+  // The wall clock was stepped back since the job became ready.
   bool is_early(Slot slot) const { return slab_[slot].due_is_wall && slab_[slot].due() > now_ms_; }
   void wait_again(Slot slot);
 
-  // A scheduled, ready or running job leaves the place it is in; a lease ends. That is not written down: the next opening
-  // finds the damage again, or finds it mended. What may be written of it is that it was removed or changed.
+  // A scheduled, ready or running job leaves its list; a lease ends. Not written down: the next opening finds the damage
+  // again, or finds it repaired. The job can still be removed or changed.
   void quarantine(Slot slot, const Quarantine& why);
   const std::map<Slot, Quarantine>& quarantined() const { return quarantined_; }
 
-  // Done jobs beyond the limit, or finished before this time, are forgotten; that is not written down. At most `most`.
+  // Forgets at most `most` done jobs, those beyond the limit or finished before this time. Not written down.
   void forget_done(std::int64_t before_ms, std::size_t most);
   std::optional<std::int64_t> oldest_done() const;
-  // The dead job that died first, if it died before this time. What was removed is cleared away, a piece at most.
+  // The dead job that died first, if it died before this time. Frees tombstones on the way, a piece at most.
   Slot dead_before(std::int64_t before_ms);
   std::optional<std::int64_t> oldest_dead() const;
 
@@ -133,14 +132,14 @@ class State {
     if (slot != kNoSlot) __builtin_prefetch(&slab_[slot]);
   }
   const Entry& operator[](Slot slot) const { return slab_[slot]; }
-  // On our clock. Done and dead: when it finished.
+  // In the ledger's time. Done and dead: when it finished.
   std::int64_t due(const Entry& entry) const { return due(entry, shift_ms_); }
   static std::int64_t due(const Entry& entry, std::int64_t shift_ms) {
     return entry.due() + (waits_for_span(entry) ? shift_ms : 0);
   }
   std::int64_t due(Slot slot) const { return due(slab_[slot]); }
   std::int64_t shift_ms() const { return shift_ms_; }
-  // What it is by its due time, whether it has been moved there yet or not.
+  // By its due time, also when advance() has not moved it yet.
   JobState shown_state(Slot slot) const;
   // When the first ready job of the queue was due.
   std::optional<std::int64_t> oldest_ready(std::uint16_t queue);
@@ -165,18 +164,18 @@ class State {
   std::uint16_t hold_worker(std::string_view name);  // 0, which has no name, when there are too many.
   void release_queue(std::uint16_t number);
   void release_kind(std::uint16_t number);
-  // Whether `wanted` more queues and kinds can be made, or the job's own are there. Results of queues and kinds that have
-  // nothing but done jobs are forgotten for it.
+  // Whether the queue and kind of the job exist or `wanted` more names are free. Frees names that only done jobs use, by
+  // forgetting those jobs.
   bool has_names_left(const Job& job, std::size_t wanted);
   void add_subscription(std::uint16_t queue);
   void remove_subscription(std::uint16_t queue);
   std::vector<std::uint16_t> take_new_queues() { return queues_.take_new(); }
-  // One line for each name that is held more or less often than it should be.
+  // One line for each wrong reference count of a name.
   std::vector<std::string> audit_names() const;
 
-  // Every job is in exactly one place, and the counters add up, as it is when the audit begins: an entry that is about to
-  // change is counted first, as it was. Each call of audit_piece() handles a piece; at the end it gives one line for each
-  // thing that is wrong. One audit at a time.
+  // Checks that every job is in exactly one list and that the counters add up, as of begin_audit(): an entry that changes
+  // later is counted before it does. audit_piece() handles a bounded piece; the last one returns a line for each problem. One
+  // audit at a time.
   void begin_audit();
   std::optional<std::vector<std::string>> audit_piece();
 
@@ -185,7 +184,8 @@ class State {
   void begin_epoch(std::function<void(Slot)> saved);
   // Every entry has been saved, or is new.
   void end_epoch() { saved_ = nullptr; }
-  // The snapshot failed: every entry counts as saved. True: there is more to do, before the next epoch.
+  // The snapshot failed: every entry counts as saved. settle_epoch() does a piece of that; true: there is more to do before
+  // the next epoch.
   void abandon_epoch();
   bool settle_epoch();
   bool in_epoch(Slot slot) const { return slab_[slot].epoch == epoch_; }
@@ -214,7 +214,7 @@ class State {
   Slot allocate();
   void index_in_background();
   void finish_indexing();
-  void resolve_duplicates(const std::vector<Slot>& slots);  // Their ids were in the index already.
+  void resolve_duplicates(const std::vector<Slot>& slots);  // Their ids are in the index already.
   Entry& touch(Slot slot);
   void changing(Slot slot) {
     if (audit_) count_for_audit(slot);
@@ -229,19 +229,18 @@ class State {
   bool is_due(const Entry& entry) const {
     return entry.due() <= (entry.due_is_wall ? wall_due_ms() : now_ms_ - shift_ms_);
   }
-  void place(Slot slot);              // Of a scheduled job, by its due time: wheel or lane.
-  void forget(Slot slot);             // The job is gone: out of every index.
-  void unlink(Slot slot);             // Frees the entry, or leaves a tombstone in the list it is in.
-  Slot relocate(Slot slot);           // To a fresh slot in no list; the old one is a tombstone.
+  void place(Slot slot);     // A scheduled job into the wheel, or into its lane if it is due.
+  void forget(Slot slot);    // Removes the job from every index.
+  void unlink(Slot slot);    // Frees the entry, or leaves a tombstone in its list.
+  Slot relocate(Slot slot);  // Moves the job to a fresh slot in no list; the old one becomes a tombstone.
   bool is_linked(const Entry& entry) const;
   void drop_tombstone(Slot slot);
-  // A walk through all lists, in pieces: tombstones leave them, and an audit sees what is there.
+  // A walk through all lists, in pieces: frees tombstones, and marks entries for the audit.
   void begin_walk();
   bool walk(std::size_t& budget);
   bool visit(Slot slot, EntryState expected);
   void end_lease(Slot slot);
   void no_longer_taken(Entry& entry);
-  void set_body(Entry& entry, journal::RecordRef at);
   void set_details(Entry& entry, journal::RecordRef at);
   void hold_names(Entry& entry, std::string_view queue, std::string_view kind);
   void release_names(const Entry& entry);
@@ -251,8 +250,8 @@ class State {
 
   Slab slab_;
   IdIndex ids_;
-  TimerWheel wheel_;       // On the clock of spans.
-  TimerWheel wall_wheel_;  // On ours, as far as the wall clock has got there.
+  TimerWheel wheel_;       // On the clock of delays.
+  TimerWheel wall_wheel_;  // On the ledger's time, or the wall clock if that is behind.
   Queues queues_;
   Names kinds_;
   Names workers_;
@@ -276,7 +275,7 @@ class State {
   Slot names_cursor_ = 0;  // Where free_names() goes on.
   std::uint64_t last_token_ = 0;
   std::int64_t last_time_ms_ = 0;
-  std::int64_t now_ms_ = 0;  // What advance() was told last; the wheels may not have got there.
+  std::int64_t now_ms_ = 0;  // Of the last advance(); the wheels may be behind.
   std::uint64_t replaced_by_ = 0;  // The token of the last attempt that left a new body.
   std::int64_t wall_ms_ = 0;
   std::int64_t shift_ms_ = 0;
@@ -286,7 +285,7 @@ class State {
   bool walking_ = false;
   std::uint32_t pass_ = 0;    // Of the walk.
   std::size_t walk_at_ = 0;   // The number of the list.
-  std::shared_ptr<Audit> audit_;  // Shared, because its type is known elsewhere only.
+  std::shared_ptr<Audit> audit_;  // Shared, because the type is incomplete here.
   Slot settled_epoch_ = kNoSlot;  // After a snapshot that failed: the entries from here on are not settled yet.
   std::uint8_t epoch_ : 1 = 0;
   std::function<void(Slot)> saved_;

@@ -1,5 +1,5 @@
-// The audit: the proof that every accepted job is in exactly one place. It is about one moment, and works in pieces while
-// everything goes on: first through all lists, then through all entries.
+// State, the audit: every accepted job is in exactly one list. It describes one moment and works in bounded pieces while
+// requests go on: first through all lists, then through all entries.
 
 #include <array>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// State, the index of ids while it is being restored. Most of what a large store reads then are jobs that nothing has
-// happened to yet, so nobody looks for their ids: they are put into the index many at once, while the next ones are read.
+// State, the index of ids during recovery. Most records of a large store are jobs that nothing has happened to yet, so their
+// ids are not looked up: they are indexed in large batches while the next records are read.
 
 #include <chrono>
 

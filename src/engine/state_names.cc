@@ -1,4 +1,4 @@
-// State, the part about names: of queues, kinds and workers.
+// State, the names of queues, kinds and workers.
 
 #include <algorithm>
 #include <numeric>
@@ -11,7 +11,7 @@ namespace bide::engine {
 
 namespace {
 
-// When names have become free, so many are made free at once, as far as one piece goes.
+// Names freed at once, as far as one piece goes.
 constexpr std::size_t kFreedAtOnce = 64;
 // Entries looked at for it in one request.
 constexpr std::size_t kLookedAt = 65'536;

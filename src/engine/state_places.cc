@@ -1,4 +1,4 @@
-// State, the part that knows in which list an entry is: wheel, lanes, done and dead.
+// State, the lists: every entry is in the timer wheel, a lane of its queue, the done list or the dead list.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ using journal::RecordRef;
 
 namespace {
 
-// Cleared away on the way to the next ready job.
+// Freed on the way to the next ready job.
 constexpr std::size_t kTombstonesAtOnce = 1024;
 
 }  // namespace
@@ -27,12 +27,6 @@ void State::set_state(Slot slot, EntryState state) {
   count(entry, -1);
   entry.set_state(state);
   count(entry, +1);
-}
-
-void State::set_body(Entry& entry, RecordRef at) {
-  live_.subtract(entry.body());
-  entry.set_body(at);
-  live_.add(at);
 }
 
 void State::set_details(Entry& entry, RecordRef at) {
@@ -278,7 +272,7 @@ void State::forget_done(std::int64_t before_ms, std::size_t most) {
       continue;
     }
     if (slab_[slot].due() >= before_ms && done_count_ <= done_limit_) {
-      // It has not been looked at for long, nor has the one behind it: have them at hand when their turn comes.
+      // Neither it nor the one behind it is likely to be in the cache: prefetched for the next call.
       ids_.prefetch(slab_[slot].id);
       if (slab_[slot].next != kNoSlot) __builtin_prefetch(&slab_[slab_[slot].next]);
       return;

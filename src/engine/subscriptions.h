@@ -27,7 +27,7 @@ struct Subscriber {
   std::vector<SubscribedQueue> queues;
   int credit = 0;
   int handlers = 0;         // See SubscribeOptions.
-  bool one_by_one = false;  // The next job is not to wait with the worker: no more than there are handlers.
+  bool one_by_one = false;  // The next job must not be fetched ahead: no more leases than handlers.
   int unsettled = 0;
   std::optional<std::uint64_t> delivery_limit = {};  // Takes the place of the credit.
   std::uint64_t granted = 0;                         // Since it began.

@@ -1,5 +1,5 @@
-// The checksum of the on-disk formats: XXH3, 64 bits. The seed is usually the address of the bytes, so that bytes which belong
-// elsewhere never pass.
+// The checksum of the on-disk formats: XXH3, 64 bits. The seed is usually the address of the bytes, so that bytes that
+// belong elsewhere do not pass.
 
 #pragma once
 

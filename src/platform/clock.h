@@ -1,4 +1,4 @@
-// Clock: what time it is, twice. The wall clock may be stepped by anybody at any moment; elapsed time may not.
+// Clock: wall time and elapsed time. The wall clock may be stepped at any moment; elapsed time only goes forward.
 
 #pragma once
 
@@ -19,12 +19,11 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Instant now() const = 0;
-  // Elapsed times that were read with the same name, which is not empty, can be compared: it is that of the boot of the
-  // machine. Empty: nothing is known.
+  // Names the boot of the machine. Elapsed times of the same boot can be compared. Empty: unknown.
   virtual std::string boot() const { return {}; }
-  // Calls `jumped` when time has moved otherwise than by passing while this process looked on: the machine has slept,
-  // the wall clock was set, a test has moved its clock. Whoever sleeps for a span of time, until something that this clock
-  // tells, has to look again. On any thread; must not block. Not called any more when what is returned is destroyed.
+  // Calls `jumped` when a clock jumps: the machine was suspended, the wall clock was set, a test moved its clock. A thread that
+  // sleeps until a time of this clock must then compute its wait again. On any thread; must not block. Destroying the result
+  // ends the watch.
   [[nodiscard]] virtual std::shared_ptr<void> watch(std::function<void()> jumped) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// ClockWatchers: whom a clock that is moved by hand calls when it is. Safe to share between threads.
+// ClockWatchers: the watches of a clock, called when it jumps. Safe to share between threads.
 
 #pragma once
 
@@ -13,7 +13,7 @@ namespace bide::platform {
 
 class ClockWatchers {
  public:
-  // See Clock::watch(). The clock may end first.
+  // See Clock::watch(). A watch may outlive the clock.
   std::shared_ptr<void> add(std::function<void()> jumped) const {
     const std::lock_guard lock(all_->mutex);
     const std::uint64_t number = all_->last++;

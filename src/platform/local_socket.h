@@ -74,14 +74,14 @@ class Waker {
   Descriptor descriptor_;
 };
 
-// What is wanted of a descriptor, and what it is ready for. One of which nothing is wanted is not looked at.
+// Which events of a descriptor are wanted, and after wait_ready() which are there. Without wanted events it is ignored.
 struct Readiness {
   int descriptor = -1;
   bool read = false;
   bool write = false;
 };
 
-// Replaces what is wanted by what can be done now. Nothing to wait for: for ever.
+// poll(2): replaces the wanted events by those that are there. No timeout: waits without limit.
 void wait_ready(std::span<Readiness> all, std::optional<std::chrono::milliseconds> at_most);
 
 }  // namespace bide::platform

@@ -1,5 +1,5 @@
-// TaskThread: runs what takes long, one task after the other, so that a thread on which others wait need not. It is started
-// with the first task. Its priority is that of the others: they wait for it where it holds a lock, as that of the memory.
+// TaskThread: runs long tasks one after another on a thread of its own, which starts with the first task. It has normal
+// priority: other threads wait for locks that it holds, for example the allocator's.
 
 #pragma once
 
@@ -19,9 +19,9 @@ class TaskThread {
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
 
-  // Once it is stopped: at once, on the caller's own thread.
+  // After stop(): runs the task at once, on the caller's thread.
   void run(std::function<void()> task);
-  // When everything that was given has been done. Neither may be called by a task.
+  // Both return when all tasks have run. Neither may be called by a task.
   void stop();
   void wait_until_idle();
   // Whether the caller is a task.
