@@ -19,10 +19,12 @@ using wire::Problem;
 // Some clients end a body with a line end that belongs to nothing.
 constexpr std::size_t kEmptyLines = 2;
 
-// A body that is compressed is inflated in pieces, since a byte can stand for a thousand: so many of it at once, and after
-// so many that came of it others have their turn.
-constexpr std::size_t kInflatedAtOnce = 128;
-constexpr std::size_t kInflatedBeforeYield = 64 * 1024;
+// A compressed body is inflated in small pieces, since a byte can stand for a thousand. After so many bytes that came of it
+// other connections have their turn: with a few bodies at a time that is less than a millisecond.
+constexpr std::size_t kInflatedBeforeYield = 16 * 1024;
+// Of what is inflated in one call; the fewer, the more came of them the last time.
+constexpr std::size_t kLeastDeflated = 16;
+constexpr std::size_t kMostDeflated = 128;
 
 constexpr std::size_t kLargestCopy = 1024 * 1024;
 
@@ -60,10 +62,12 @@ class RequestReader::Body {
   // Consumes from the front of `bytes` what belongs to it.
   Step read(std::string_view& bytes, std::string& out) {
     for (const std::size_t begun = out.size();;) {
-      std::string_view part = gunzip_ ? bytes.substr(0, kInflatedAtOnce) : bytes;
+      std::string_view part = gunzip_ ? bytes.substr(0, deflated_) : bytes;
       const std::size_t given = part.size();
+      const std::size_t before = out.size();
       const Step step = chunked_ ? read_chunks(part, out) : read_length(part, out);
       bytes.remove_prefix(given - part.size());
+      adapt(out.size() - before);
       if (step == Step::kWhole && gunzip_ && received_ > 0 && !gunzip_->is_complete()) return refuse(broken_gzip());
       if (step != Step::kMore || bytes.empty()) return step;
       if (out.size() - begun >= kInflatedBeforeYield) return Step::kYield;
@@ -72,6 +76,11 @@ class RequestReader::Body {
   Problem& problem() { return problem_; }
 
  private:
+  void adapt(std::size_t inflated) {
+    if (inflated > kInflatedBeforeYield) deflated_ = std::max(kLeastDeflated, deflated_ / 2);
+    if (inflated < kInflatedBeforeYield / 4) deflated_ = std::min(kMostDeflated, deflated_ * 2);
+  }
+
   Step refuse(Problem problem) {
     problem_ = std::move(problem);
     return Step::kRefused;
@@ -160,6 +169,7 @@ class RequestReader::Body {
   std::uint64_t most_ = 0;
   std::uint64_t longest_ = 0;   // That it can come to.
   std::size_t granted_ = 0;     // Bytes that were charged.
+  std::size_t deflated_ = kMostDeflated;  // Bytes to inflate in the next call.
   std::uint64_t received_ = 0;
   ChunkDecoder chunks_;
   std::unique_ptr<Gunzip> gunzip_;

@@ -136,7 +136,9 @@ TEST(RequestReader, ChargesABodyBeforeItGrows) {
   ASSERT_EQ(reader.advance("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(zipped.size()) + "\r\n\r\n"),
             Step::kHead);
   reader.accept_body(10'000'000, true, MemoryCharge(budget, Share::kAnonymous));
-  ASSERT_EQ(reader.advance(zipped), Step::kRefused);
+  Step step = reader.advance(zipped);
+  while (step == Step::kYield) step = reader.advance();
+  ASSERT_EQ(step, Step::kRefused);
   EXPECT_EQ(reader.problem().status, 503);
   EXPECT_LE(reader.request().body.capacity(), 100'000u);
 }
@@ -241,12 +243,12 @@ TEST(RequestReader, ACompressedBodyIsInflatedALittleAtATimeSoThatOthersHaveTheir
     Step step = reader.advance();
     for (; step == Step::kYield; step = reader.advance()) {
       const std::size_t size = reader.request().body.size();
-      EXPECT_LE(size - before, 256u << 10);
+      EXPECT_LE(size - before, turns < 4 ? 256u << 10 : 40u << 10) << turns;  // How much comes of it is not known at first.
       before = size;
       ++turns;
     }
     ASSERT_EQ(step, Step::kWhole);
-    EXPECT_GE(turns, 32);
+    EXPECT_GE(turns, 200);
     EXPECT_TRUE(reader.take().body == body);
   }
   EXPECT_FALSE(reader.is_busy());
