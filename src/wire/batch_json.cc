@@ -194,7 +194,7 @@ Result<std::vector<Result<Enqueued>>> read_batch_results(std::string_view body) 
 void add_batch_schemas(Schemas& schemas) {
   const std::string one = type_schema(ref("Job"));
   const std::string array = type_schema(list_of(ref("Job")), kMostItems);
-  schemas.push_back({"EnqueueRequest", any_of({one, array, list_schema("jobs", "Job")})});
+  schemas.push_back({"EnqueueRequest", any_of({one, array, list_schema("jobs", "Job", kMostItems)})});
   const auto index = std::to_array<Field<>>({
       shape("index", kIntegerType).always(),
       shape("status", kIntegerType).always().says("201, 200 when it existed, or that of the problem."),

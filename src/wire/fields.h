@@ -466,7 +466,8 @@ std::string object_schema(const SchemaOptions& options, const Rows&... tables) {
   (fields.insert(fields.end(), std::begin(tables), std::end(tables)), ...);
   return object_schema(fields, options);
 }
-std::string list_schema(std::string_view name, std::string_view item);  // {"name":[item, ...]}
+// {"name":[item, ...]}
+std::string list_schema(std::string_view name, std::string_view item, std::int64_t most = kNoLimit);
 std::string any_of(std::initializer_list<std::string> schemas);
 std::string type_schema(JsonType type, std::int64_t most = kNoLimit);
 

@@ -242,8 +242,8 @@ std::string type_schema(JsonType type, std::int64_t most) {
   return text;
 }
 
-std::string list_schema(std::string_view name, std::string_view item) {
-  return object_schema({}, std::to_array<Field<>>({shape(name, list_of(ref(item))).always()}));
+std::string list_schema(std::string_view name, std::string_view item, std::int64_t most) {
+  return object_schema({}, std::to_array<Field<>>({shape(name, list_of(ref(item))).always().at_most(most)}));
 }
 
 std::string any_of(std::initializer_list<std::string> schemas) {

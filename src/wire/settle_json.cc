@@ -307,8 +307,8 @@ Result<std::vector<Status>> read_settled(std::string_view body) { return read_st
 
 void add_settle_schemas(Schemas& schemas) {
   schemas.push_back({"Settlement", object_schema({}, kSettleRows)});
-  schemas.push_back(
-      {"SettleRequest", any_of({type_schema(ref("Settlement")), list_schema("settlements", "Settlement")})});
+  schemas.push_back({"SettleRequest",
+                     any_of({type_schema(ref("Settlement")), list_schema("settlements", "Settlement", kMostItems)})});
   const auto result = std::to_array<Field<>>({
       shape("id", kUuidType).always(),
       shape("token", kStringType).always(),
