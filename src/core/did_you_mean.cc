@@ -5,13 +5,12 @@
 #include <vector>
 
 #include "core/quote.h"
+#include "core/text.h"
 
 namespace bide::core {
 namespace {
 
 constexpr std::size_t kLongestWord = 64;
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // Optimal string alignment distance: a swap of two neighbours costs as much as any other slip of the finger.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -24,9 +23,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
     last.swap(row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      const bool same = lower_case(a[i - 1]) == lower_case(b[j - 1]);
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0u : 1u)});
-      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      const bool swapped = i > 1 && j > 1 && lower_case(a[i - 1]) == lower_case(b[j - 2]) &&
+                           lower_case(a[i - 2]) == lower_case(b[j - 1]);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }

@@ -1,6 +1,7 @@
 #include "bide/job_id.h"
 
 #include "core/quote.h"
+#include "core/text.h"
 
 namespace bide {
 namespace {
@@ -8,13 +9,6 @@ namespace {
 constexpr std::size_t kTextSize = 36;
 
 constexpr bool is_dash_place(std::size_t index) { return index == 8 || index == 13 || index == 18 || index == 23; }
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 Error not_an_id(std::string_view text, const std::string& why) {
   return {ErrorCode::kInvalidArgument, "invalid job id " + core::quoted(text) + ": " + why +
@@ -34,7 +28,7 @@ Result<JobId> JobId::parse(std::string_view text) {
       if (text[index] != '-') return not_an_id(text, "character " + std::to_string(index + 1) + " must be a dash");
       continue;
     }
-    const int value = hex_value(text[index]);
+    const int value = core::hex_value(text[index]);
     if (value < 0) {
       return not_an_id(text, "character " + std::to_string(index + 1) + " must be a hexadecimal digit");
     }
@@ -45,13 +39,11 @@ Result<JobId> JobId::parse(std::string_view text) {
 }
 
 std::string JobId::to_string() const {
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::string text;
   text.reserve(kTextSize);
   for (const std::uint8_t byte : bytes_) {
     if (is_dash_place(text.size())) text += '-';
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
+    core::append_hex(text, byte);
   }
   return text;
 }

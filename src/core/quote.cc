@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "core/utf8.h"
+
 namespace bide::core {
 namespace {
 
@@ -14,21 +16,9 @@ struct Character {
 
 // The UTF-8 character at the start of `text`, which is not empty; a single invalid byte when there is none.
 Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t index) { return static_cast<std::uint8_t>(text[index]); };
-  const std::uint8_t lead = byte(0);
-  if (lead < 0x80) return {1, lead, true};
-
-  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return {1, lead, false};
-  std::uint32_t code = lead & (0xFFu >> (size + 1));
-  for (std::size_t index = 1; index < size; ++index) {
-    if ((byte(index) & 0xC0) != 0x80) return {1, lead, false};
-    code = (code << 6) | (byte(index) & 0x3Fu);
-  }
-  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (overlong || surrogate || code > 0x10FFFF) return {1, lead, false};
-  return {size, code, true};
+  const std::size_t size = character_bytes(text);
+  if (size == 0) return {1, static_cast<std::uint8_t>(text[0]), false};
+  return {size, code_point(text.substr(0, size)), true};
 }
 
 bool is_harmful(std::uint32_t code) {

@@ -18,6 +18,7 @@
 #include "core/number_text.h"
 #include "core/quote.h"
 #include "core/retry_policy_rules.h"
+#include "core/text.h"
 
 namespace bide {
 namespace {
@@ -26,12 +27,6 @@ using core::quoted;
 using Shape = RetryPolicy::Shape;
 
 constexpr std::string_view kJitter = "jitter=";
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
 
 // The parts of a policy's text, and those not yet understood.
 class Parser {
@@ -58,10 +53,10 @@ class Parser {
 };
 
 Status Parser::split(std::string_view inside) {
-  if (trimmed(inside).empty()) return {};
+  if (core::trimmed(inside, " ").empty()) return {};
   for (;;) {
     const std::size_t comma = inside.find(',');
-    const std::string_view part = trimmed(inside.substr(0, comma));
+    const std::string_view part = core::trimmed(inside.substr(0, comma), " ");
     if (part.empty()) return refusal("part " + std::to_string(parts_.size() + 1) + " in the brackets is empty");
     if (parts_.size() == RetryPolicy::kMaxSteps + 2) {
       return refusal("there are more than " + std::to_string(RetryPolicy::kMaxSteps) + " steps");
@@ -140,10 +135,10 @@ Status Parser::read_waits(RetryPolicy& policy) const {
 }
 
 Result<RetryPolicy> Parser::parse() {
-  const std::string_view text = trimmed(text_);
+  const std::string_view text = core::trimmed(text_, " ");
   const std::size_t name_size = std::min(text.find_first_of("(), "), text.size());
   const std::string_view name = text.substr(0, name_size);
-  const std::string_view rest = trimmed(text.substr(name_size));
+  const std::string_view rest = core::trimmed(text.substr(name_size), " ");
 
   RetryPolicy policy;
   if (name == "exponential") {

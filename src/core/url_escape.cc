@@ -1,15 +1,14 @@
 #include "core/url_escape.h"
 
+#include <algorithm>
+
+#include "core/did_you_mean.h"
+#include "core/quote.h"
+#include "core/text.h"
+
 namespace bide::core {
 
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 Error invalid(const char* message) { return {ErrorCode::kInvalidArgument, message}; }
 
@@ -23,14 +22,56 @@ Result<std::string> unescape_url(std::string_view text) {
       plain += text[i];
       continue;
     }
-    const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+    const int high = i + 1 < text.size() ? hex_value(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
     if (high < 0 || low < 0) return invalid("invalid URL: % is not followed by two hexadecimal digits");
-    if (high == 0 && low == 0) return invalid("invalid URL: %00 is not allowed; no path and no setting has a zero byte");
+    if (high == 0 && low == 0)
+      return invalid("invalid URL: %00 is not allowed; no path and no setting has a zero byte");
     plain += static_cast<char>(high * 16 + low);
     i += 2;
   }
   return plain;
+}
+
+std::string_view query_of(std::string_view url) {
+  const std::size_t question = url.find('?');
+  return question == std::string_view::npos ? std::string_view() : url.substr(question + 1);
+}
+
+Status apply_url_options(std::string_view query,
+                         const std::function<Status(std::string_view name, std::string_view escaped_value)>& apply) {
+  while (!query.empty()) {
+    const std::string_view option = query.substr(0, query.find('&'));
+    const std::string_view name = option.substr(0, option.find('='));
+    const std::string_view value = option.substr(std::min(name.size() + 1, option.size()));
+    if (Status applied = apply(name, value); !applied) return applied;
+    query.remove_prefix(std::min(option.size() + 1, query.size()));
+  }
+  return {};
+}
+
+Error unknown_url_option(std::string_view name, std::span<const std::string_view> known) {
+  std::string list;
+  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
+  return {ErrorCode::kInvalidArgument,
+          "unknown option " + quoted(name) + " in the URL; known are " + list + did_you_mean(name, known)};
+}
+
+std::string escape_url(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    const char lower = lower_case(c);
+    const bool plain = (lower >= 'a' && lower <= 'z') || is_digit(c) || c == '-' || c == '_' || c == '.' || c == '~';
+    if (plain) {
+      escaped += c;
+      continue;
+    }
+    constexpr std::string_view kUpperDigits = "0123456789ABCDEF";
+    escaped += '%';
+    escaped += kUpperDigits[static_cast<unsigned char>(c) >> 4];
+    escaped += kUpperDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return escaped;
 }
 
 }  // namespace bide::core

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/text.h"
+
 namespace bide::http_client {
 
 namespace {
@@ -27,13 +29,6 @@ std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
   return value;
 }
 
-bool is_token(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-  });
-}
-
 bool is_field_value(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n' || c == '\0'; });
 }
@@ -49,9 +44,9 @@ Result<std::string> connect_to(const std::string& address) {
 }  // namespace
 
 Result<Destination> destination_of(const HttpRequest& request) {
-  if (!is_token(request.method)) return invalid("the method is not a word of HTTP");
+  if (!core::is_token(request.method)) return invalid("the method is not a word of HTTP");
   for (const auto& [name, value] : request.fields) {
-    if (!is_token(name)) return invalid("the name of a field is not a word of HTTP");
+    if (!core::is_token(name)) return invalid("the name of a field is not a word of HTTP");
     if (!is_field_value(value)) return invalid("the field " + name + " has a line break or a zero byte");
   }
   // The library makes the best of these, and others make something else of them.

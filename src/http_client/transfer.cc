@@ -8,9 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "core/text.h"
+
 namespace bide::http_client {
 
 namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
 
 template <class Value>
 void set(CURL* easy, CURLoption option, Value value) {
@@ -64,20 +68,6 @@ bool read_address(const sockaddr* from, HttpAddress& address) {
   return false;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
 }  // namespace
 
 bool Transfer::check_request() {
@@ -100,7 +90,7 @@ void Transfer::append(List& list, const std::string& text) {
 void Transfer::set_fields() {
   bool has_type = false;
   for (const auto& [name, value] : request_.fields) {
-    has_type = has_type || lower_case(name) == "content-type";
+    has_type = has_type || core::lower_case(name) == "content-type";
     append(field_list_, value.empty() ? name + ";" : name + ": " + value);
   }
   // The library would say that a body is a form, and wait for a word of the server before it sends a long one.
@@ -236,10 +226,11 @@ void Transfer::take_header(std::string_view line) {
     head_ended_ = false;
     return;
   }
-  if (trimmed(line).empty()) head_ended_ = true;
+  if (core::trimmed(line, kBlanks).empty()) head_ended_ = true;
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || colon == 0) return;
-  answer_.fields.emplace_back(lower_case(line.substr(0, colon)), std::string(trimmed(line.substr(colon + 1))));
+  answer_.fields.emplace_back(core::lower_case(line.substr(0, colon)),
+                              std::string(core::trimmed(line.substr(colon + 1), kBlanks)));
 }
 
 std::size_t Transfer::on_body(char* bytes, std::size_t one, std::size_t count, void* self) {

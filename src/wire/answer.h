@@ -1,75 +1,35 @@
-// Values of an answer, for whoever reads what a server of ours has written. Where it is not what it should be, the
-// reader fails, and the whole answer with it.
+// Whole answers: written by a server, and read by whoever asked it. What is not as it should be makes the reader fail,
+// and the whole answer with it.
 
 #pragma once
 
-#include <charconv>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "bide/job.h"
 #include "bide/result.h"
-#include "core/time_text.h"
-#include "wire/base64.h"
+#include "wire/fields.h"
 #include "wire/json_reader.h"
 
 namespace bide::wire {
 
 template <class T>
-T answer_number(JsonReader& in) {
-  T number = 0;
-  const std::string_view text = in.number();
-  if (!in.ok()) return 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size()) in.fail("wrong_type", "a number is out of range");
-  return number;
+std::string to_json(const T& value) {
+  std::string text;
+  JsonWriter out(text);
+  write_value(out, value);
+  return text;
 }
 
-inline Milliseconds answer_milliseconds(JsonReader& in) { return Milliseconds(answer_number<std::int64_t>(in)); }
-
-inline JobId answer_id(JsonReader& in) {
-  const auto id = JobId::parse(in.string());
-  if (id) return *id;
-  in.fail("wrong_type", "an id is not a UUID");
-  return {};
+// {"name":[...]}
+template <class T>
+std::string list_json(std::string_view name, const std::vector<T>& items, std::size_t item_bytes = 0) {
+  return object_text([&](JsonWriter& out) { write_value(out.name(name), items); }, items.size() * item_bytes + 32);
 }
 
-inline Time answer_time(JsonReader& in) {
-  const auto time = core::parse_time(in.string());
-  if (time) return *time;
-  in.fail("wrong_type", "a time is not valid");
-  return {};
-}
-
-inline std::string answer_bytes(JsonReader& in) {
-  auto bytes = from_base64(in.string());
-  if (bytes) return std::move(*bytes);
-  in.fail("wrong_type", "what should be base64 is not");
-  return {};
-}
-
-// null is as good as nothing there.
-inline bool answer_null(JsonReader& in) {
-  if (in.type() != JsonReader::Type::kNull) return false;
-  in.null();
-  return true;
-}
-
-// An enumeration by the names that to_string() gives its values.
-template <class E>
-E answer_enum(JsonReader& in, E last) {
-  const std::string_view name = in.string();
-  for (int value = 0; value <= static_cast<int>(last); ++value) {
-    if (to_string(static_cast<E>(value)) == name) return static_cast<E>(value);
-  }
-  in.fail("wrong_type", "a name is not known");
-  return {};
-}
-
-// An item that has a problem, or not.
-Status answer_status(JsonReader& in);
+// "status" and, where there is one, "problem".
+void write_status(JsonWriter& out, const MaybeProblem& problem, int status_when_well = 200);
 
 template <class T>
 Result<T> checked(JsonReader& in, T value) {
@@ -78,5 +38,48 @@ Result<T> checked(JsonReader& in, T value) {
   return Error{ErrorCode::kIoError, "the server's answer cannot be read: at byte " + std::to_string(in.fault().offset) +
                                         ", " + in.fault().text};
 }
+
+template <class T>
+Result<T> read_document(std::string_view body, T value = {}) {
+  JsonReader in(body, kDeepestAnswer);
+  read_answer(in, value);
+  return checked(in, std::move(value));
+}
+
+// Of an object only the value of this name: `take` reads it into `value`.
+template <class T, class Take>
+Result<T> read_named(std::string_view body, std::string_view wanted, T& value, Take take) {
+  JsonReader in(body, kDeepestAnswer);
+  in.object();
+  while (const auto name = in.field()) {
+    if (*name == wanted) {
+      take(in);
+    } else {
+      in.raw();
+    }
+  }
+  return checked(in, std::move(value));
+}
+
+// `read_item` reads one item of the array of this name.
+template <class T, class ReadItem>
+Result<std::vector<T>> read_list(std::string_view body, std::string_view name, ReadItem read_item) {
+  std::vector<T> items;
+  return read_named(body, name, items, [&](JsonReader& in) {
+    in.array();
+    while (in.element()) items.push_back(read_item(in));
+  });
+}
+template <class T>
+Result<std::vector<T>> read_list(std::string_view body, std::string_view name) {
+  return read_list<T>(body, name, [](JsonReader& in) {
+    T item;
+    read_answer(in, item);
+    return item;
+  });
+}
+
+// Each item has a problem, or not.
+Result<std::vector<Status>> read_statuses(std::string_view body, std::string_view name);
 
 }  // namespace bide::wire

@@ -5,14 +5,15 @@
 #include <utility>
 
 #include "wire/answer.h"
+#include "wire/fields.h"
 #include "wire/lease_json.h"
-#include "wire/take_values.h"
+#include "wire/schemas.h"
 
 namespace bide::wire {
 
 namespace {
 
-constexpr std::string_view kWanted = "a job, {\"kind\":\"send_email\"}, or a list of jobs";
+constexpr std::string_view kWantedJobs = "a job, {\"kind\":\"send_email\"}, or a list of jobs";
 
 Problem too_many() {
   return make_problem("too_many_items",
@@ -54,7 +55,7 @@ bool is_list(JsonReader in) {
 }  // namespace
 
 std::optional<Problem> read_batch(std::string_view body, Time now, Batch& batch, std::string_view callback_queue) {
-  if (is_blank(body)) return empty_body(kWanted);
+  if (is_blank(body)) return empty_body(kWantedJobs);
   JsonReader in(body);
   bool too_long = false;
   if (in.type() == JsonReader::Type::kArray) {
@@ -104,6 +105,23 @@ std::optional<Problem> read_ndjson_batch(std::string_view body, Time now, Batch&
 
 namespace {
 
+// What became of one item, as whoever asked sees it.
+struct Answered {
+  Enqueued enqueued = {};
+  std::optional<Problem> problem = {};
+};
+
+constexpr auto kAnsweredRows = std::to_array<Field<Answered>>({
+    field<&Answered::enqueued, &Enqueued::id>("id"),
+    field<&Answered::enqueued, &Enqueued::existed>("existed").says(
+        "A job with this id was there already; nothing was written."),
+    row<Answered, Answered>("problem", ref("Problem"),
+                            [](JsonReader& in, const auto&, Answered& answered) -> MaybeProblem {
+                              answered.problem = read_problem(in);
+                              return std::nullopt;
+                            }),
+});
+
 void write_enqueued(JsonWriter& out, const BatchItem& item, const BatchResult& result) {
   out.field("id", result.enqueued.id).field("existed", result.enqueued.existed);
   if (item.warnings.empty()) return;
@@ -114,39 +132,33 @@ void write_enqueued(JsonWriter& out, const BatchItem& item, const BatchResult& r
 
 void write_result(JsonWriter& out, std::size_t index, const BatchItem& item, const BatchResult& result) {
   out.begin_object().field("index", index);
-  if (result.problem) {
-    out.field("status", result.problem->status).name("problem");
-    write(out, *result.problem);
-  } else {
-    out.field("status", result.enqueued.existed ? 200 : 201);
-    write_enqueued(out, item, result);
-  }
+  write_status(out, result.problem, result.enqueued.existed ? 200 : 201);
+  if (!result.problem) write_enqueued(out, item, result);
   out.end_object();
 }
 
 }  // namespace
 
+template <>
+std::span<const Field<Answered>> rows_of<Answered>() {
+  return kAnsweredRows;
+}
+
 std::string enqueued_json(const BatchItem& item, const BatchResult& result) {
-  std::string text;
-  JsonWriter out(text);
-  out.begin_object();
-  write_enqueued(out, item, result);
-  out.end_object();
-  return text;
+  return object_text([&](JsonWriter& out) { write_enqueued(out, item, result); });
 }
 
 std::string batch_results_json(const Batch& batch, const std::vector<BatchResult>& results) {
-  std::string text;
-  text.reserve(results.size() * 90 + 64);
-  JsonWriter out(text);
-  std::size_t failed = 0;
-  out.begin_object().name("results").begin_array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    failed += results[i].problem ? 1 : 0;
-    write_result(out, i, batch.items[i], results[i]);
-  }
-  out.end_array().field("enqueued", results.size() - failed).field("failed", failed).end_object();
-  return text;
+  const auto write_all = [&](JsonWriter& out) {
+    std::size_t failed = 0;
+    out.name("results").begin_array();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      failed += results[i].problem ? 1 : 0;
+      write_result(out, i, batch.items[i], results[i]);
+    }
+    out.end_array().field("enqueued", results.size() - failed).field("failed", failed);
+  };
+  return object_text(write_all, results.size() * 90 + 64);
 }
 
 std::string batch_results_ndjson(const Batch& batch, const std::vector<BatchResult>& results) {
@@ -162,48 +174,40 @@ std::string batch_results_ndjson(const Batch& batch, const std::vector<BatchResu
 std::string batch_json(const std::vector<Job>& jobs) {
   std::size_t bytes = 16;
   for (const Job& job : jobs) bytes += job.body.size() + 160;
-  std::string text;
-  text.reserve(bytes);
-  JsonWriter out(text);
-  out.begin_object().name("jobs").begin_array();
-  for (const Job& job : jobs) write(out, job);
-  out.end_array().end_object();
-  return text;
+  const auto write_all = [&](JsonWriter& out) {
+    out.name("jobs").begin_array();
+    for (const Job& job : jobs) write(out, job);
+    out.end_array();
+  };
+  return object_text(write_all, bytes);
 }
 
 Result<std::vector<Result<Enqueued>>> read_batch_results(std::string_view body) {
-  JsonReader in(body, kDeepestAnswer);
-  std::vector<Result<Enqueued>> results;
-  in.object();
-  while (const auto name = in.field()) {
-    if (*name != "results") {
-      in.raw();
-      continue;
-    }
-    in.array();
-    while (in.element()) {
-      Enqueued enqueued;
-      std::optional<Problem> problem;
-      in.object();
-      while (const auto field = in.field()) {
-        if (*field == "id") {
-          enqueued.id = answer_id(in);
-        } else if (*field == "existed") {
-          enqueued.existed = in.boolean();
-        } else if (*field == "problem") {
-          problem = read_problem(in);
-        } else {
-          in.raw();
-        }
-      }
-      if (problem) {
-        results.emplace_back(error_of(*problem));
-      } else {
-        results.emplace_back(enqueued);
-      }
-    }
-  }
-  return checked(in, std::move(results));
+  return read_list<Result<Enqueued>>(body, "results", [](JsonReader& in) -> Result<Enqueued> {
+    Answered answered;
+    read_answer(in, answered);
+    if (answered.problem) return error_of(*answered.problem);
+    return answered.enqueued;
+  });
+}
+
+void add_batch_schemas(Schemas& schemas) {
+  const std::string one = type_schema(ref("Job"));
+  const std::string array = type_schema(list_of(ref("Job")), kMostItems);
+  schemas.push_back({"EnqueueRequest", any_of({one, array, list_schema("jobs", "Job", kMostItems)})});
+  const auto index = std::to_array<Field<>>({
+      shape("index", kIntegerType).always(),
+      shape("status", kIntegerType).always().says("201, 200 when it existed, or that of the problem."),
+  });
+  const auto warnings = std::to_array<Field<>>({shape("warnings", list_of(kStringType))});
+  schemas.push_back(
+      {"Enqueued", object_schema({.required = {"id", "existed"}}, std::span(kAnsweredRows).first(2), warnings)});
+  schemas.push_back({"EnqueueResult", object_schema({}, index, kAnsweredRows, warnings)});
+  schemas.push_back({"EnqueueResults", object_schema({}, std::to_array<Field<>>({
+                                                             shape("results", list_of(ref("EnqueueResult"))).always(),
+                                                             shape("enqueued", kIntegerType).always(),
+                                                             shape("failed", kIntegerType).always(),
+                                                         }))});
 }
 
 }  // namespace bide::wire

@@ -9,6 +9,7 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/time_text.h"
+#include "core/url_escape.h"
 #include "wire/take_values.h"
 
 namespace bide::wire {
@@ -52,11 +53,7 @@ std::optional<Problem> read_state(std::string_view text, JobState& out) {
                               core::did_you_mean(text, names));
 }
 
-std::optional<Problem> find_name_problem(const Job& named) {
-  auto problem = core::find_problem(named, Time());
-  if (!problem) return std::nullopt;
-  return make_problem(problem->code, std::move(problem->message), std::string(problem->field));
-}
+std::optional<Problem> find_name_problem(const Job& named) { return problem_of(core::find_problem(named, Time())); }
 
 std::optional<Problem> read_filter_field(std::string_view name, std::string_view value, JobFilter& filter) {
   if (value.empty()) return std::nullopt;
@@ -109,27 +106,10 @@ std::optional<Problem> read_list_query(const std::map<std::string, std::string>&
   return std::nullopt;
 }
 
-std::string percent_encoded(std::string_view text) {
-  static constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '_' || c == '.' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      out += '%';
-      out += kDigits[static_cast<unsigned char>(c) >> 4];
-      out += kDigits[static_cast<unsigned char>(c) & 15];
-    }
-  }
-  return out;
-}
-
 std::string list_query(const ListRequest& request) {
   std::string query = "limit=" + std::to_string(request.limit);
   const auto add = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) query += "&" + std::string(name) + "=" + percent_encoded(value);
+    if (!value.empty()) query += "&" + std::string(name) + "=" + core::escape_url(value);
   };
   const JobFilter& filter = request.filter;
   std::string states;

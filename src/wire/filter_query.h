@@ -32,6 +32,5 @@ std::optional<Problem> read_state(std::string_view text, JobState& out);
 
 // Percent-encoded, without the question mark.
 std::string list_query(const ListRequest& request);
-std::string percent_encoded(std::string_view text);
 
 }  // namespace bide::wire

@@ -3,53 +3,189 @@
 #include <array>
 #include <utility>
 
+#include "wire/answer.h"
 #include "wire/job_json.h"
+#include "wire/schemas.h"
 
 namespace bide::wire {
 
 namespace {
 
-template <class Body>
-std::string object_text(Body body) {
-  std::string text;
-  JsonWriter out(text);
-  out.begin_object();
-  body(out);
-  out.end_object();
-  return text;
+constexpr auto kCountsRows = std::to_array<Field<AttemptCounts>>({
+    always<&AttemptCounts::failed>("failed"),
+    always<&AttemptCounts::timed_out>("timed_out"),
+    always<&AttemptCounts::lost>("lost"),
+    always<&AttemptCounts::crashed>("crashed"),
+});
+
+constexpr auto kErrorRows = std::to_array<Field<AttemptError>>({
+    always<&AttemptError::attempt>("attempt"),
+    always<&AttemptError::at>("at"),
+    always<&AttemptError::fault>("fault"),
+    bytes<&AttemptError::text>("text"),
+    base64<&AttemptError::text>("text_base64"),
+});
+
+template <ContentForm kForm>
+MaybeProblem read_result_as(JsonReader& in, const Field<JobInfo>& row, JobInfo& info) {
+  return take_content(in, row.name, kForm, info.result);
 }
 
-std::string_view level_name(Pressure::Level level) {
-  switch (level) {
-    case Pressure::Level::kOk:
-      return "ok";
-    case Pressure::Level::kHigh:
-      return "high";
-    case Pressure::Level::kBlocked:
-      break;
-  }
-  return "blocked";
+void write_result(JsonWriter& out, const Field<JobInfo>& row, const JobInfo& info) {
+  if (info.result.empty()) return;
+  write_content(out, row.name, info.result, info.result_content_type);
+  out.field("result_content_type", info.result_content_type);
 }
+
+MaybeProblem read_result_type(JsonReader& in, const Field<JobInfo>& row, JobInfo& info) {
+  return take_text(in, row.name, info.result_content_type);
+}
+
+constexpr auto kJobInfoRows = std::to_array<Field<JobInfo>>({
+    always<&JobInfo::state>("state"),
+    always<&JobInfo::due>("due"),
+    always<&JobInfo::attempts>("attempts").says("Started so far."),
+    always<&JobInfo::counts>("counts"),
+    always<&JobInfo::history>("errors"),
+    bytes<&JobInfo::worker>("worker").unless_empty().says("Running: who has it."),
+    base64<&JobInfo::worker>("worker_base64"),
+    bytes<&JobInfo::note>("note").unless_empty().says("Why it was returned."),
+    base64<&JobInfo::note>("note_base64"),
+    maybe<&JobInfo::finished>("finished"),
+    maybe<&JobInfo::dead_reason>("dead_reason"),
+    row("result", kAnyType, read_result_as<ContentForm::kJson>, write_result),
+    row("result_text", kStringType, read_result_as<ContentForm::kText>),
+    row("result_base64", kStringType, read_result_as<ContentForm::kBase64>),
+    row("result_content_type", kStringType, read_result_type),
+});
+
+constexpr auto kJobPageRows = std::to_array<Field<JobPage>>({
+    always<&JobPage::jobs>("jobs"),
+    row<JobPage, JobPage>(
+        "next", kStringType,
+        [](JsonReader& in, const auto& row, JobPage& page) { return take_text(in, row.name, page.next); },
+        [](JsonWriter& out, const auto& row, const JobPage& page) {
+          out.name(row.name);
+          page.next.empty() ? out.null() : out.string(page.next);
+        })
+        .always()
+        .or_null()
+        .says("The cursor of the next page, or null on the last."),
+});
+
+constexpr auto kQueueRows = std::to_array<Field<QueueInfo>>({
+    always<&QueueInfo::name>("name"),
+    always<&QueueInfo::paused>("paused"),
+    always<&QueueInfo::scheduled>("scheduled"),
+    always<&QueueInfo::ready>("ready"),
+    always<&QueueInfo::running>("running"),
+    always<&QueueInfo::dead>("dead"),
+    always<&QueueInfo::done>("done").says("Still remembered."),
+    always<&QueueInfo::oldest_ready>("oldest_ready").or_null().says("When the longest waiting ready job was due."),
+    always<&QueueInfo::workers>("workers").says("Subscriptions that take from it."),
+});
+
+constexpr auto kExplanationRows = std::to_array<Field<Explanation>>({
+    always<&Explanation::code>("code"),
+    always<&Explanation::text>("text"),
+});
+
+constexpr auto kAuditRows = std::to_array<Field<AuditReport>>({
+    row<AuditReport, AuditReport>(
+        "ok", kBooleanType, nullptr,
+        [](JsonWriter& out, const auto& row, const AuditReport& report) { out.field(row.name, report.ok()); })
+        .always(),
+    always<&AuditReport::accepted>("accepted"),
+    always<&AuditReport::done>("done"),
+    always<&AuditReport::removed>("removed"),
+    always<&AuditReport::live>("live"),
+    always<&AuditReport::details>("details"),
+    always<&AuditReport::problems>("problems"),
+});
+
+// A level that this client does not know is no reason to go on as if all were well.
+MaybeProblem read_level(JsonReader& in, const Field<Pressure>& row, Pressure& pressure) {
+  const std::string_view given = in.string();
+  const Names names = row.type.names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    pressure.level = static_cast<Pressure::Level>(i);
+    if (names[i] == given) break;
+  }
+  return wrong_type(in, row.name);
+}
+
+constexpr auto kPressureRows = [] {
+  auto rows = std::to_array<Field<Pressure>>({
+      always<&Pressure::level>("level"),
+      always<&Pressure::reason>("reason"),
+      always<&Pressure::retry_after>("retry_after_ms"),
+  });
+  rows[0].read = read_level;
+  return rows;
+}();
+
+constexpr auto kCapabilityRows = std::to_array<Field<Capabilities>>({
+    field<&Capabilities::inspect>("inspect"),
+    field<&Capabilities::cancel>("cancel"),
+    field<&Capabilities::reschedule>("reschedule"),
+    field<&Capabilities::hasten>("hasten"),
+    field<&Capabilities::unique_keys>("unique_keys"),
+    field<&Capabilities::idempotent_ids>("idempotent_ids"),
+    field<&Capabilities::priorities>("priorities"),
+    field<&Capabilities::pause>("pause"),
+    field<&Capabilities::results>("results"),
+    field<&Capabilities::expiry>("expiry"),
+    field<&Capabilities::dead_set>("dead_set"),
+    field<&Capabilities::atomic_effects>("atomic_effects"),
+    field<&Capabilities::completions>("completions"),
+    field<&Capabilities::final_settle>("final_settle"),
+    field<&Capabilities::due_order>("due_order"),
+    field<&Capabilities::lasting_leases>("lasting_leases"),
+    field<&Capabilities::audit>("audit"),
+    field<&Capabilities::virtual_time>("virtual_time"),
+    always<&Capabilities::why_not>("why_not"),
+});
 
 }  // namespace
 
-void write(JsonWriter& out, const AttemptCounts& counts) {
-  out.begin_object();
-  out.field("failed", counts.failed).field("timed_out", counts.timed_out);
-  out.field("lost", counts.lost).field("crashed", counts.crashed);
-  out.end_object();
+template <>
+std::span<const Field<AttemptCounts>> rows_of<AttemptCounts>() {
+  return kCountsRows;
+}
+template <>
+std::span<const Field<AttemptError>> rows_of<AttemptError>() {
+  return kErrorRows;
+}
+template <>
+std::span<const Field<JobInfo>> rows_of<JobInfo>() {
+  return kJobInfoRows;
+}
+template <>
+std::span<const Field<JobPage>> rows_of<JobPage>() {
+  return kJobPageRows;
+}
+template <>
+std::span<const Field<QueueInfo>> rows_of<QueueInfo>() {
+  return kQueueRows;
+}
+template <>
+std::span<const Field<Explanation>> rows_of<Explanation>() {
+  return kExplanationRows;
+}
+template <>
+std::span<const Field<AuditReport>> rows_of<AuditReport>() {
+  return kAuditRows;
+}
+template <>
+std::span<const Field<Pressure>> rows_of<Pressure>() {
+  return kPressureRows;
+}
+template <>
+std::span<const Field<Capabilities>> rows_of<Capabilities>() {
+  return kCapabilityRows;
 }
 
-void write(JsonWriter& out, const std::vector<AttemptError>& history) {
-  out.begin_array();
-  for (const AttemptError& error : history) {
-    out.begin_object().field("attempt", error.attempt).field("at", error.at).field("fault", to_string(error.fault));
-    out.bytes("text", error.text).end_object();
-  }
-  out.end_array();
-}
-
-void write(JsonWriter& out, const JobInfo& info) {
+void write_value(JsonWriter& out, const JobInfo& info) {
   out.begin_object();
   if (info.state == JobState::kDone) {
     // Nothing is kept of what was given for the job.
@@ -57,109 +193,39 @@ void write(JsonWriter& out, const JobInfo& info) {
   } else {
     write_fields(out, info.job, Detail::kShown);
   }
-  out.field("state", to_string(info.state)).field("due", info.due).field("attempts", info.attempts);
-  out.name("counts");
-  write(out, info.counts);
-  out.name("errors");
-  write(out, info.history);
-  if (!info.worker.empty()) out.bytes("worker", info.worker);
-  if (!info.note.empty()) out.bytes("note", info.note);
-  if (info.finished) out.field("finished", *info.finished);
-  if (info.dead_reason) out.field("dead_reason", to_string(*info.dead_reason));
-  if (!info.result.empty()) {
-    write_content(out, "result", info.result, info.result_content_type);
-    out.field("result_content_type", info.result_content_type);
-  }
+  write_rows(out, rows_of<JobInfo>(), info);
   out.end_object();
 }
 
-void write(JsonWriter& out, const QueueInfo& info) {
-  out.begin_object().field("name", info.name).field("paused", info.paused).field("scheduled", info.scheduled);
-  out.field("ready", info.ready).field("running", info.running).field("dead", info.dead).field("done", info.done);
-  out.field("oldest_ready", info.oldest_ready).field("workers", info.workers).end_object();
+void read_answer(JsonReader& in, JobInfo& info) { read_answer_with_job(in, rows_of<JobInfo>(), info); }
+
+void write_status(JsonWriter& out, const MaybeProblem& problem, int status_when_well) {
+  out.field("status", problem ? problem->status : status_when_well);
+  if (problem) write(out.name("problem"), *problem);
 }
 
-std::string job_info_json(const JobInfo& info) {
-  std::string text;
-  JsonWriter out(text);
-  write(out, info);
-  return text;
-}
-
-std::string job_page_json(const JobPage& page) {
-  return object_text([&](JsonWriter& out) {
-    out.name("jobs").begin_array();
-    for (const JobInfo& info : page.jobs) write(out, info);
-    out.end_array().name("next");
-    if (page.next.empty()) {
-      out.null();
-    } else {
-      out.string(page.next);
+Result<std::vector<Status>> read_statuses(std::string_view body, std::string_view name) {
+  return read_list<Status>(body, name, [](JsonReader& in) {
+    std::optional<Problem> problem;
+    in.object();
+    while (const auto field = in.field()) {
+      if (*field == "problem") {
+        problem = read_problem(in);
+      } else {
+        in.raw();
+      }
     }
+    return problem ? Status(error_of(*problem)) : Status();
   });
 }
 
-std::string queues_json(const std::vector<QueueInfo>& queues) {
-  return object_text([&](JsonWriter& out) {
-    out.name("queues").begin_array();
-    for (const QueueInfo& info : queues) write(out, info);
-    out.end_array();
-  });
-}
-
-std::string explanation_json(const Explanation& explanation) {
-  return object_text([&](JsonWriter& out) { out.field("code", explanation.code).field("text", explanation.text); });
-}
-
-std::string audit_json(const AuditReport& report) {
-  return object_text([&](JsonWriter& out) {
-    out.field("ok", report.ok()).field("accepted", report.accepted).field("done", report.done);
-    out.field("removed", report.removed).field("live", report.live);
-    out.name("details").begin_object();
-    for (const auto& [name, count] : report.details) out.any_name(name).number(count);
-    out.end_object().name("problems").begin_array();
-    for (const std::string& problem : report.problems) out.string(problem);
-    out.end_array();
-  });
-}
-
-std::string pressure_json(const Pressure& pressure) {
-  return object_text([&](JsonWriter& out) {
-    out.field("level", level_name(pressure.level)).field("reason", pressure.reason);
-    out.field("retry_after_ms", pressure.retry_after);
-  });
-}
-
-std::string capabilities_json(const Capabilities& capabilities) {
-  return object_text([&](JsonWriter& out) {
-    for (const CapabilityName& each : capability_names()) out.field(each.name, capabilities.*each.member);
-    out.field("why_not", capabilities.why_not);
-  });
-}
-
-std::span<const CapabilityName> capability_names() {
-  static constexpr auto kNames = std::to_array<CapabilityName>({
-      {"inspect", &Capabilities::inspect},
-      {"cancel", &Capabilities::cancel},
-      {"reschedule", &Capabilities::reschedule},
-      {"hasten", &Capabilities::hasten},
-      {"unique_keys", &Capabilities::unique_keys},
-      {"idempotent_ids", &Capabilities::idempotent_ids},
-      {"priorities", &Capabilities::priorities},
-      {"pause", &Capabilities::pause},
-      {"results", &Capabilities::results},
-      {"expiry", &Capabilities::expiry},
-      {"dead_set", &Capabilities::dead_set},
-      {"atomic_effects", &Capabilities::atomic_effects},
-      {"completions", &Capabilities::completions},
-      {"final_settle", &Capabilities::final_settle},
-      {"due_order", &Capabilities::due_order},
-      {"lasting_leases", &Capabilities::lasting_leases},
-      {"audit", &Capabilities::audit},
-      {"virtual_time", &Capabilities::virtual_time},
-  });
-  return kNames;
-}
+std::string job_info_json(const JobInfo& info) { return to_json(info); }
+std::string job_page_json(const JobPage& page) { return to_json(page); }
+std::string queues_json(const std::vector<QueueInfo>& queues) { return list_json("queues", queues); }
+std::string explanation_json(const Explanation& explanation) { return to_json(explanation); }
+std::string audit_json(const AuditReport& report) { return to_json(report); }
+std::string pressure_json(const Pressure& pressure) { return to_json(pressure); }
+std::string capabilities_json(const Capabilities& capabilities) { return to_json(capabilities); }
 
 std::string count_json(std::string_view name, std::uint64_t count) {
   return object_text([&](JsonWriter& out) { out.field(name, count); });
@@ -171,18 +237,53 @@ std::string id_results_json(const std::vector<JobId>& ids, const std::vector<Sta
     out.name("results").begin_array();
     for (std::size_t i = 0; i < ids.size() && i < statuses.size(); ++i) {
       out.begin_object().field("id", ids[i]);
-      if (statuses[i]) {
-        out.field("status", 200);
-      } else {
-        ++failed;
-        const Problem problem = problem_of(statuses[i].error());
-        out.field("status", problem.status).name("problem");
-        write(out, problem);
-      }
+      failed += statuses[i] ? 0 : 1;
+      write_status(out, statuses[i] ? std::nullopt : MaybeProblem(problem_of(statuses[i].error())));
       out.end_object();
     }
     out.end_array().field("succeeded", ids.size() - failed).field("failed", failed);
   });
+}
+
+Result<JobInfo> read_job_info(std::string_view body) { return read_document<JobInfo>(body); }
+Result<JobPage> read_job_page(std::string_view body) { return read_document<JobPage>(body); }
+Result<std::vector<QueueInfo>> read_queues(std::string_view body) { return read_list<QueueInfo>(body, "queues"); }
+Result<Explanation> read_explanation(std::string_view body) { return read_document<Explanation>(body); }
+Result<AuditReport> read_audit(std::string_view body) { return read_document<AuditReport>(body); }
+Result<Pressure> read_pressure(std::string_view body) { return read_document<Pressure>(body); }
+
+Result<Capabilities> read_capabilities(std::string_view body) {
+  // What a server does not speak of it does not have.
+  Capabilities capabilities;
+  for (const Field<Capabilities>& row : kCapabilityRows) {
+    JsonReader no("false");
+    if (row.type.type == kBooleanType.type) row.read(no, row, capabilities);
+  }
+  return read_document(body, std::move(capabilities));
+}
+
+Result<std::uint64_t> read_count(std::string_view body, std::string_view name) {
+  std::uint64_t count = 0;
+  return read_named(body, name, count, [&](JsonReader& in) {
+    if (take_integer<std::uint64_t>(in, name, 0, UINT64_MAX, count)) in.fail("wrong_type", "a number is out of range");
+  });
+}
+
+Result<std::vector<Status>> read_id_results(std::string_view body) { return read_statuses(body, "results"); }
+
+void add_info_schemas(Schemas& schemas) {
+  schemas.push_back(
+      {"AttemptCounts", object_schema({.text = "Attempts by how they ended, other than well."}, kCountsRows)});
+  schemas.push_back({"AttemptError", object_schema({}, kErrorRows)});
+  schemas.push_back(
+      {"JobInfo", object_schema({.limits = false, .required = {"id", "queue"}}, shown_job_fields(), kJobInfoRows)});
+  schemas.push_back({"JobPage", object_schema({}, kJobPageRows)});
+  schemas.push_back({"Queue", object_schema({}, kQueueRows)});
+  schemas.push_back({"Queues", list_schema("queues", "Queue")});
+  schemas.push_back({"Explanation", object_schema({}, kExplanationRows)});
+  schemas.push_back({"Audit", object_schema({}, kAuditRows)});
+  schemas.push_back({"Pressure", object_schema({}, kPressureRows)});
+  schemas.push_back({"Capabilities", object_schema({}, kCapabilityRows)});
 }
 
 }  // namespace bide::wire

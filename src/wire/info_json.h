@@ -1,5 +1,4 @@
-// What an inspector tells, as JSON, both ways. Reading is for answers of a server: it takes fields that it does not
-// know in its stride, so that an older client gets along with a newer server.
+// What an inspector tells, as JSON, both ways. Reading is for answers of a server.
 //
 //   job           the fields of the job (wire/job_json.h) and state, due, attempts, counts, errors, worker, finished,
 //                 dead_reason, note, result
@@ -14,32 +13,32 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bide/broker.h"
 #include "bide/inspector.h"
-#include "wire/json_reader.h"
+#include "wire/fields.h"
 #include "wire/json_writer.h"
-#include "wire/problem.h"
 
 namespace bide::wire {
 
-void write(JsonWriter& out, const JobInfo& info);
-void write(JsonWriter& out, const QueueInfo& info);
-void write(JsonWriter& out, const AttemptCounts& counts);
-void write(JsonWriter& out, const std::vector<AttemptError>& history);
+template <>
+std::span<const Field<QueueInfo>> rows_of<QueueInfo>();
+template <>
+std::span<const Field<JobPage>> rows_of<JobPage>();
+template <>
+std::span<const Field<Explanation>> rows_of<Explanation>();
+template <>
+std::span<const Field<AuditReport>> rows_of<AuditReport>();
+template <>
+std::span<const Field<Pressure>> rows_of<Pressure>();
+template <>
+std::span<const Field<Capabilities>> rows_of<Capabilities>();
 
-AttemptCounts read_counts(JsonReader& in);
-std::vector<AttemptError> read_history(JsonReader& in);
-
-struct CapabilityName {
-  std::string_view name;
-  bool Capabilities::*member;
-};
-std::span<const CapabilityName> capability_names();
+inline void write(JsonWriter& out, const JobInfo& info) { write_value(out, info); }
+inline void write(JsonWriter& out, const QueueInfo& info) { write_value(out, info); }
 
 std::string job_info_json(const JobInfo& info);
 std::string job_page_json(const JobPage& page);

@@ -1,59 +1,248 @@
 #include "wire/job_json.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <utility>
 
+#include "core/base64.h"
 #include "core/job_rules.h"
-#include "wire/base64.h"
-#include "wire/job_fields.h"
-#include "wire/utf8.h"
+#include "core/quote.h"
+#include "core/utf8.h"
+#include "wire/schemas.h"
 
 namespace bide::wire {
 
 namespace {
+
+const Job& usual_job() {
+  static const Job job;
+  return job;
+}
+
+// ---- Reading.
+
+template <auto kMember>
+MaybeProblem read_job_value(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  return read_value(in, row, draft.job.*kMember);
+}
+
+template <auto kMember, auto kTake>
+MaybeProblem read_job_value_by(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  return kTake(in, row.name, draft.job.*kMember);
+}
+
+template <ContentForm kForm>
+MaybeProblem read_body(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  if (!draft.has_content_type) draft.job.content_type = content_type_of(kForm);
+  return take_content(in, row.name, kForm, draft.job.body);
+}
+
+MaybeProblem read_content_type(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  draft.has_content_type = true;
+  return take_text(in, row.name, draft.job.content_type);
+}
+
+template <MaybeProblem (*kTake)(JsonReader&, std::string_view, std::string&)>
+MaybeProblem read_header_pairs(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  const auto not_a_pair = [&] {
+    return make_problem("wrong_type", std::string(row.name) + ": each must be a pair, [\"name\",\"value\"]",
+                        std::string(row.name));
+  };
+  in.array();
+  while (in.element()) {
+    auto& [name, value] = draft.job.headers.emplace_back();
+    in.array();
+    for (std::string* part : {&name, &value}) {
+      if (!in.element()) return in.ok() ? not_a_pair() : wrong_type(in, row.name);
+      if (MaybeProblem problem = kTake(in, row.name, *part)) return problem;
+    }
+    if (in.element()) return not_a_pair();
+  }
+  return wrong_type(in, row.name);
+}
+
+MaybeProblem read_headers(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  if (in.type() == JsonReader::Type::kArray) return read_header_pairs<take_text>(in, row, draft);
+  in.object();
+  while (const auto key = in.field()) {
+    auto& [header, value] = draft.job.headers.emplace_back(*key, std::string());
+    if (in.type() != JsonReader::Type::kString) {
+      in.raw();
+      if (!in.ok()) return std::nullopt;
+      return make_problem("wrong_type", "headers: the value of " + core::quoted(header) + " must be a string",
+                          "headers");
+    }
+    value = in.string();
+  }
+  return wrong_type(in, row.name);
+}
+
+MaybeProblem read_priority(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  MaybeProblem problem = read_value(in, row, draft.job.priority);
+  if (problem && problem->code == "out_of_range") {
+    problem = make_problem("invalid_priority", problem->detail + ", higher runs first", "priority");
+  }
+  return problem;
+}
+
+template <const std::string_view& kHeader>
+MaybeProblem read_reserved(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  return take_text(in, row.name, draft.reserved.emplace_back(kHeader, std::string()).second);
+}
+
+// ---- Writing.
+
+template <auto kMember>
+void write_always(JsonWriter& out, const JobRow& row, const JobView& view) {
+  out.field(row.name, view.job.*kMember);
+}
+template <auto kMember>
+void write_if_set(JsonWriter& out, const JobRow& row, const JobView& view) {
+  if (view.job.*kMember != usual_job().*kMember) out.field(row.name, view.job.*kMember);
+}
+template <auto kMember>
+void write_shown_or_set(JsonWriter& out, const JobRow& row, const JobView& view) {
+  if (view.shown() || view.job.*kMember != usual_job().*kMember) out.field(row.name, view.job.*kMember);
+}
+template <auto kMember>
+void write_in_envelope(JsonWriter& out, const JobRow& row, const JobView& view) {
+  if (!view.shown()) write_if_set<kMember>(out, row, view);
+}
+
+void write_queue(JsonWriter& out, const JobRow& row, const JobView& view) {
+  // Whoever named no queue for a callback leaves it to the server.
+  const bool is_chosen = view.job.queue != usual_job().queue || header_of(view.job, kCallbackHeader).empty();
+  if (view.shown() || is_chosen) out.field(row.name, view.job.queue);
+}
+
+void write_body(JsonWriter& out, const JobRow& row, const JobView& view) {
+  const Job& job = view.job;
+  std::string_view implied;
+  if (!job.body.empty()) implied = write_content(out, row.name, job.body, job.content_type);
+  if (view.shown() || job.content_type != implied) out.field("content_type", job.content_type);
+}
+
+void write_headers(JsonWriter& out, const JobRow& row, const JobView& view) {
+  const Headers& headers = view.job.headers;
+  if (headers.empty() && !view.shown()) return;
+  const bool text = std::all_of(headers.begin(), headers.end(), [](const auto& header) {
+    return core::is_utf8(header.first) && core::is_utf8(header.second);
+  });
+  std::set<std::string_view> names;
+  const bool unique = std::all_of(headers.begin(), headers.end(),
+                                  [&](const auto& header) { return names.insert(header.first).second; });
+  if (text && unique) {
+    out.name(row.name).begin_object();
+    for (const auto& [name, value] : headers) out.any_name(name).string(value);
+    out.end_object();
+    return;
+  }
+  const auto part = [text](const std::string& bytes) { return text ? bytes : core::to_base64(bytes); };
+  out.name(text ? row.name : "headers_base64").begin_array();
+  for (const auto& [name, value] : headers) out.begin_array().string(part(name)).string(part(value)).end_array();
+  out.end_array();
+}
+
+void write_retry(JsonWriter& out, const JobRow& row, const JobView& view) {
+  static const std::string usual_text = usual_job().retry.to_string();
+  if (view.job.retry != usual_job().retry) {
+    out.field(row.name, view.job.retry.to_string());
+  } else if (view.shown()) {
+    out.field(row.name, usual_text);
+  }
+}
+
+void write_unique_key(JsonWriter& out, const JobRow& row, const JobView& view) {
+  if (!view.job.unique_key.empty()) out.bytes(row.name, view.job.unique_key);
+}
+
+// ---- The table.
+
+constexpr std::string_view kName = "^[A-Za-z0-9_-][A-Za-z0-9_.:-]{0,127}$";
+constexpr std::int64_t kKeyBytes = Limits::kUniqueKeyBytes;
+enum JobGroup : int { kBody = 1, kWhen, kTimeLimit, kUniqueKey };
+
+// In the order in which they are written.
+constexpr auto kJobRows = std::to_array<JobRow>({
+    row("id", kUuidType, read_job_value<&Job::id>, write_if_set<&Job::id>).says("Enqueuing it again is harmless."),
+    row("kind", kStringType, read_job_value<&Job::kind>, write_always<&Job::kind>).always().like(kName),
+    row("queue", kStringType, read_job_value<&Job::queue>, write_queue).like(kName).otherwise("\"default\""),
+    row("body", kAnyType, read_body<ContentForm::kJson>, write_body)
+        .one_of(kBody)
+        .says("Any JSON, kept byte for byte; content type application/json."),
+    row("body_text", kStringType, read_body<ContentForm::kText>).one_of(kBody).says("Text; text/plain; charset=utf-8."),
+    row("body_base64", kStringType, read_body<ContentForm::kBase64>)
+        .one_of(kBody)
+        .says("Bytes; application/octet-stream."),
+    row("content_type", kStringType, read_content_type).says("Of the body, when it is another."),
+    row("headers", ref("Headers"), read_headers, write_headers),
+    row("headers_base64", ref("HeaderPairs"), read_header_pairs<take_base64>).says("Headers that are not text."),
+    row("delay", ref("Duration"), read_job_value_by<&Job::delay, take_duration>).one_of(kWhen).marked(kRequestOnly),
+    row("delay_ms", kIntegerType, read_job_value_by<&Job::delay, take_milliseconds>, write_in_envelope<&Job::delay>)
+        .one_of(kWhen)
+        .at_least(0)
+        .marked(kRequestOnly),
+    row("due", kTimeType, read_job_value<&Job::due>, write_in_envelope<&Job::due>).one_of(kWhen).marked(kRequestOnly),
+    row("expires", kTimeType, read_job_value<&Job::expires>, write_if_set<&Job::expires>)
+        .says("Not started by then: dead."),
+    row("time_limit", ref("Duration"), read_job_value_by<&Job::time_limit, take_duration>)
+        .one_of(kTimeLimit)
+        .marked(kRequestOnly),
+    row("time_limit_ms", kIntegerType, read_job_value_by<&Job::time_limit, take_milliseconds>,
+        write_shown_or_set<&Job::time_limit>)
+        .one_of(kTimeLimit)
+        .at_least(1)
+        .says("For one attempt."),
+    row("priority", kIntegerType, read_priority, write_shown_or_set<&Job::priority>)
+        .within(core::kLowestPriority, core::kHighestPriority)
+        .says("Higher runs first."),
+    row("retry", ref("RetryPolicy"), read_job_value_by<&Job::retry, take_retry>, write_retry),
+    row("unique_key", kStringType, read_job_value<&Job::unique_key>, write_unique_key)
+        .one_of(kUniqueKey)
+        .at_most(kKeyBytes),
+    row("unique_key_base64", kStringType, read_job_value_by<&Job::unique_key, take_base64>).one_of(kUniqueKey),
+    row("callback", kUrlType, read_reserved<kCallbackHeader>)
+        .marked(kRequestOnly)
+        .says("The server delivers the body there by POST. Sets the header bide-callback."),
+    row("on_done", kUrlType, read_reserved<kOnDoneHeader>)
+        .marked(kRequestOnly)
+        .says("Told when the job is done or dead. Sets the header bide-on-done."),
+    row("reply_queue", kStringType, read_reserved<kReplyQueueHeader>)
+        .marked(kRequestOnly)
+        .says("Gets a job with the result. Sets the header bide-reply-queue."),
+});
 
 bool says_json(std::string_view content_type) {
   const std::string_view essence = content_type.substr(0, content_type.find(';'));
   return essence == kJsonContentType || essence.ends_with("+json");
 }
 
-void write_headers(JsonWriter& out, const Headers& headers) {
-  const bool text = std::all_of(headers.begin(), headers.end(),
-                                [](const auto& header) { return is_utf8(header.first) && is_utf8(header.second); });
-  std::set<std::string_view> names;
-  const bool unique = std::all_of(headers.begin(), headers.end(),
-                                  [&](const auto& header) { return names.insert(header.first).second; });
-  if (text && unique) {
-    out.name("headers").begin_object();
-    for (const auto& [name, value] : headers) out.any_name(name).string(value);
-    out.end_object();
-    return;
+MaybeProblem add_reserved_headers(JobDraft& draft) {
+  for (auto& [header, value] : draft.reserved) {
+    if (!header_of(draft.job, header).empty()) {
+      return make_problem("conflicting_fields",
+                          "the header " + header + " is given, and the field that sets it; give one of them",
+                          "headers");
+    }
+    if (!value.empty()) draft.job.headers.emplace_back(std::move(header), std::move(value));
   }
-  out.name(text ? "headers" : "headers_base64").begin_array();
-  for (const auto& [name, value] : headers) {
-    out.begin_array().string(text ? name : to_base64(name)).string(text ? value : to_base64(value)).end_array();
-  }
-  out.end_array();
+  return std::nullopt;
 }
 
 }  // namespace
 
+std::span<const JobRow> job_rows() { return kJobRows; }
+
 std::optional<Problem> read_job(JsonReader& in, Time now, Job& job, std::string_view callback_queue) {
-  if (!in.object()) return std::nullopt;
-  JobFields fields(job);
-  while (const auto name = in.field()) {
-    bool known = false;
-    if (MaybeProblem problem = fields.take(in, *name, known)) return problem;
-    if (!known) return unknown_field(*name, job_field_names());
-  }
+  JobDraft draft{job};
+  FieldReader<JobView, JobDraft> fields(kJobRows);
+  if (MaybeProblem problem = read_fields(in, fields, draft)) return problem;
   if (!in.ok()) return std::nullopt;
-  if (MaybeProblem problem = fields.finish()) return problem;
+  if (MaybeProblem problem = add_reserved_headers(draft)) return problem;
   if (!callback_queue.empty() && !fields.has("queue") && !header_of(job, kCallbackHeader).empty())
     job.queue = callback_queue;
-  if (auto problem = core::find_problem(job, now)) {
-    return make_problem(problem->code, std::move(problem->message), std::string(problem->field));
-  }
-  return std::nullopt;
+  return problem_of(core::find_problem(job, now));
 }
 
 std::vector<std::string> warnings_of(const Job& job, Time now) {
@@ -66,48 +255,51 @@ std::vector<std::string> warnings_of(const Job& job, Time now) {
   return warnings;
 }
 
-std::string_view write_content(JsonWriter& out, std::string_view name, std::string_view content,
-                               std::string_view content_type) {
-  if (says_json(content_type) && is_json_value(content)) {
-    out.name(name).raw(content);
-    return content_type_of(ContentForm::kJson);
-  }
-  const bool text = is_utf8(content);
-  const std::string key = std::string(name) + (text ? "_text" : "_base64");
-  out.name(key).string(text ? content : to_base64(content));
-  return content_type_of(text ? ContentForm::kText : ContentForm::kBase64);
-}
-
 void write_fields(JsonWriter& out, const Job& job, Detail detail) {
-  static const Job usual;
-  static const std::string usual_retry = usual.retry.to_string();
-  const bool shown = detail == Detail::kShown;
-  if (!job.id.is_nil()) out.field("id", job.id);
-  out.field("kind", job.kind);
-  // Who named no queue for a callback leaves it to the server.
-  const bool is_chosen = job.queue != usual.queue || header_of(job, kCallbackHeader).empty();
-  if (shown || is_chosen) out.field("queue", job.queue);
-  std::string_view implied;
-  if (!job.body.empty()) implied = write_content(out, "body", job.body, job.content_type);
-  if (shown || job.content_type != implied) out.field("content_type", job.content_type);
-  if (shown || !job.headers.empty()) write_headers(out, job.headers);
-  if (!shown && job.delay != usual.delay) out.field("delay_ms", job.delay);
-  if (!shown && job.due) out.field("due", *job.due);
-  if (job.expires) out.field("expires", *job.expires);
-  if (shown || job.time_limit != usual.time_limit) out.field("time_limit_ms", job.time_limit);
-  if (shown || job.priority != usual.priority) out.field("priority", job.priority);
-  if (job.retry != usual.retry) {
-    out.field("retry", job.retry.to_string());
-  } else if (shown) {
-    out.field("retry", usual_retry);
-  }
-  if (!job.unique_key.empty()) out.bytes("unique_key", job.unique_key);
+  write_rows(out, std::span<const JobRow>(kJobRows), JobView{job, detail});
 }
 
 void write(JsonWriter& out, const Job& job) {
   out.begin_object();
   write_fields(out, job, Detail::kEnvelope);
   out.end_object();
+}
+
+MaybeProblem take_content(JsonReader& in, std::string_view field, ContentForm form, std::string& out) {
+  if (form == ContentForm::kText) return take_text(in, field, out);
+  if (form == ContentForm::kBase64) return take_base64(in, field, out);
+  out = in.raw();
+  return std::nullopt;
+}
+
+std::string_view content_type_of(ContentForm form) {
+  if (form == ContentForm::kJson) return kJsonContentType;
+  return form == ContentForm::kText ? kTextContentType : std::string_view();
+}
+
+std::string_view write_content(JsonWriter& out, std::string_view name, std::string_view content,
+                               std::string_view content_type) {
+  if (says_json(content_type) && is_json_value(content)) {
+    out.name(name).raw(content);
+    return content_type_of(ContentForm::kJson);
+  }
+  const bool text = core::is_utf8(content);
+  const std::string key = std::string(name) + (text ? "_text" : "_base64");
+  out.name(key).string(text ? content : core::to_base64(content));
+  return content_type_of(text ? ContentForm::kText : ContentForm::kBase64);
+}
+
+std::vector<FieldInfo> shown_job_fields() {
+  std::vector<FieldInfo> fields;
+  for (const JobRow& row : kJobRows) {
+    if ((row.marks & kRequestOnly) == 0) fields.push_back(row);
+  }
+  return fields;
+}
+
+void add_job_schemas(Schemas& schemas) {
+  schemas.push_back({"Job", object_schema({}, kJobRows)});
+  schemas.push_back({"RetryObject", retry_object_schema()});
 }
 
 }  // namespace bide::wire

@@ -1,30 +1,19 @@
-// A job as JSON: the envelope that clients send, and the same fields in every answer that shows a job.
+// A job as JSON: the envelope that clients send, and the same fields in every answer that shows a job. The fields are
+// the rows of job_rows().
 //
 //   {"kind":"resize","queue":"images","body":{"width":640},"delay":"10s","retry":"steps(10s,100s,1h)"}
-//
-//   id               a UUID; enqueuing it again is harmless
-//   kind, queue      names
-//   body             any JSON, kept byte for byte; content type application/json
-//   body_text        a string; text/plain; charset=utf-8
-//   body_base64      bytes; application/octet-stream
-//   content_type     of the body, when it is another
-//   headers          {"name":"value"}, or [["name","value"]] where a name comes twice; headers_base64: pairs of bytes
-//   delay, delay_ms  text with a unit, or a whole number of milliseconds
-//   due, expires     RFC 3339, with a zone
-//   time_limit, time_limit_ms, priority, unique_key
-//   retry            the text of a policy, or {"policy":"steps","waits":["10s","1m"],"max_attempts":5,"jitter":0.2},
-//                    {"policy":"exponential","base":"1s","factor":2,"cap":"1h"}, {"policy":"fixed","wait":"30s"}
-//   callback, on_done, reply_queue   headers bide-callback, bide-on-done, bide-reply-queue
 
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bide/job.h"
 #include "core/completion.h"
+#include "wire/fields.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 #include "wire/problem.h"
@@ -58,9 +47,57 @@ enum class Detail {
 void write_fields(JsonWriter& out, const Job& job, Detail detail);
 void write(JsonWriter& out, const Job& job);  // An envelope.
 
-// Bytes with a content type, under `name`, name_text or name_base64: JSON as it is where the type says JSON and it is
-// valid, otherwise text where it is UTF-8. What the type is by this when nobody says.
+// ---- The table.
+
+struct JobView {
+  const Job& job;
+  Detail detail;
+  bool shown() const { return detail == Detail::kShown; }
+};
+
+struct JobDraft {
+  Job& job;
+  bool has_content_type = false;
+  Headers reserved = {};  // From callback, on_done, reply_queue.
+};
+
+// Marks.
+inline constexpr unsigned kRequestOnly = 1;  // Not in answers.
+
+using JobRow = Field<JobView, JobDraft>;
+std::span<const JobRow> job_rows();
+std::vector<FieldInfo> shown_job_fields();  // Those that may be in an answer.
+
+// An object of an answer that has rows of its own and the fields of a job.
+template <class W, class R>
+void read_answer_with_job(JsonReader& in, std::span<const Field<W, R>> rows, R& target) {
+  FieldReader<W, R> own(rows);
+  FieldReader<JobView, JobDraft> fields(job_rows());
+  JobDraft draft{target.job};
+  in.object();
+  while (const auto name = in.field()) {
+    if (own.find(*name) != nullptr) {
+      read_answer_field(in, own, *name, target);
+    } else {
+      read_answer_field(in, fields, *name, draft);
+    }
+  }
+}
+
+// ---- Bytes with a content type, under `name`, name_text or name_base64.
+
+enum class ContentForm : std::uint8_t { kJson, kText, kBase64 };
+MaybeProblem take_content(JsonReader& in, std::string_view field, ContentForm form, std::string& out);
+std::string_view content_type_of(ContentForm form);
+
+// JSON as it is where the type says JSON and it is valid, otherwise text where it is UTF-8. Returns what the type is by
+// this when nobody says.
 std::string_view write_content(JsonWriter& out, std::string_view name, std::string_view content,
                                std::string_view content_type);
+
+// ---- Retry policies: the text of one, or an object.
+
+MaybeProblem take_retry(JsonReader& in, std::string_view field, RetryPolicy& out);
+std::string retry_object_schema();
 
 }  // namespace bide::wire

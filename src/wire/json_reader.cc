@@ -4,13 +4,15 @@
 #include <cstring>
 #include <utility>
 
-#include "wire/utf8.h"
+#include "core/text.h"
+#include "core/utf8.h"
 
 namespace bide::wire {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using core::hex_value;
+using core::is_digit;
 
 // Whether all of eight bytes are plain within a string: printable ASCII, no quote, no backslash. The usual trick: a
 // byte that is zero after the xor borrows from its high bit.
@@ -23,13 +25,6 @@ bool all_plain(const char* bytes) {
   const std::uint64_t backslash = word ^ (kOnes * '\\');
   const std::uint64_t special = (word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes) | word;
   return (special & kHigh) == 0;
-}
-
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 // Four digits; -1 when they are not.
@@ -46,25 +41,6 @@ int hex_code(std::string_view text) {
 
 bool is_leading(int code) { return code >= 0xd800 && code < 0xdc00; }
 bool is_trailing(int code) { return code >= 0xdc00 && code < 0xe000; }
-
-void append_character(std::string& out, std::uint32_t code) {
-  const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xc0 | code >> 6);
-    put(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    put(0xe0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  } else {
-    put(0xf0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3f));
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  }
-}
 
 }  // namespace
 
@@ -299,7 +275,7 @@ bool JsonReader::skip_string() {
     } else if (static_cast<unsigned char>(c) < 0x20) {
       return fail_syntax("a control character in a string must be escaped");
     } else {
-      const std::size_t bytes = character_bytes(text_.substr(at_));
+      const std::size_t bytes = core::character_bytes(text_.substr(at_));
       if (bytes == 0) return fail_syntax("a string is not valid UTF-8");
       at_ += bytes;
     }
@@ -362,7 +338,7 @@ void JsonReader::unescape(std::string_view inside, std::string& out) {
       code = 0x10000 + ((code - 0xd800) << 10) + (static_cast<std::uint32_t>(hex_code(inside.substr(2))) - 0xdc00);
       inside.remove_prefix(6);
     }
-    append_character(out, code);
+    core::append_character(out, code);
   }
 }
 

@@ -6,15 +6,16 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base64.h"
+#include "core/text.h"
 #include "core/time_text.h"
-#include "wire/base64.h"
-#include "wire/utf8.h"
+#include "core/utf8.h"
 
 namespace bide::wire {
 
 namespace {
 
-constexpr std::string_view kDigits = "0123456789abcdef";
+using core::kHexDigits;
 
 // Bytes that go into a string as they are.
 constexpr std::array<bool, 256> kPlain = [] {
@@ -54,8 +55,7 @@ void append_escaped(std::string& out, char c) {
       break;
   }
   out += "\\u00";
-  out += kDigits[static_cast<unsigned char>(c) >> 4];
-  out += kDigits[static_cast<unsigned char>(c) & 15];
+  core::append_hex(out, static_cast<unsigned char>(c));
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ JsonWriter& JsonWriter::string(std::string_view text) {
       ++at;
       continue;
     }
-    const std::size_t bytes = character_bytes(text.substr(at));
+    const std::size_t bytes = core::character_bytes(text.substr(at));
     // U+0080 to U+009F: terminals obey these controls too. Their code is the second byte.
     const bool high_control = bytes == 2 && text[at] == '\xc2' && static_cast<unsigned char>(text[at + 1]) < 0xa0;
     if (bytes > 1 && !high_control) {
@@ -130,23 +130,23 @@ JsonWriter& JsonWriter::number(double value) {
   return raw(std::string_view(buffer, static_cast<std::size_t>(last.ptr - buffer)));
 }
 
-JsonWriter& JsonWriter::field(std::string_view key, const JobId& id) {
+JsonWriter& JsonWriter::value(const JobId& id) {
   char text[38];
   std::size_t at = 0;
   text[at++] = '"';
   for (std::size_t i = 0; i < JobId::kSize; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text[at++] = '-';
-    text[at++] = kDigits[id.bytes()[i] >> 4];
-    text[at++] = kDigits[id.bytes()[i] & 15];
+    text[at++] = kHexDigits[id.bytes()[i] >> 4];
+    text[at++] = kHexDigits[id.bytes()[i] & 15];
   }
   text[at++] = '"';
-  return name(key).raw(std::string_view(text, at));
+  return raw(std::string_view(text, at));
 }
 
-JsonWriter& JsonWriter::field(std::string_view key, Time time) {
+JsonWriter& JsonWriter::value(Time time) {
   const std::int64_t ms = time.time_since_epoch().count();
   constexpr std::int64_t kYear9999 = 253'370'764'800'000;
-  if (ms < 0 || ms >= kYear9999) return name(key).string(core::format_time(time));
+  if (ms < 0 || ms >= kYear9999) return string(core::format_time(time));
   // The jobs of an answer are due close together: most share their second with the one before.
   thread_local std::int64_t last_second = -1;
   thread_local std::string text;
@@ -156,19 +156,15 @@ JsonWriter& JsonWriter::field(std::string_view key, Time time) {
   }
   const auto fraction = static_cast<std::size_t>(ms % 1000);
   const std::size_t at = text.size() - 5;  // Three digits, Z, quote.
-  text[at] = kDigits[fraction / 100];
-  text[at + 1] = kDigits[fraction / 10 % 10];
-  text[at + 2] = kDigits[fraction % 10];
-  return name(key).raw(text);
-}
-
-JsonWriter& JsonWriter::field(std::string_view key, const std::optional<Time>& time) {
-  return time ? field(key, *time) : name(key).null();
+  text[at] = kHexDigits[fraction / 100];
+  text[at + 1] = kHexDigits[fraction / 10 % 10];
+  text[at + 2] = kHexDigits[fraction % 10];
+  return raw(text);
 }
 
 JsonWriter& JsonWriter::bytes(std::string_view key, std::string_view value) {
-  if (is_utf8(value)) return field(key, value);
-  return name(std::string(key) + "_base64").string(to_base64(value));
+  if (core::is_utf8(value)) return field(key, value);
+  return name(std::string(key) + "_base64").string(core::to_base64(value));
 }
 
 }  // namespace bide::wire

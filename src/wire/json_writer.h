@@ -40,19 +40,24 @@ class JsonWriter {
     return raw(std::string_view(digits, static_cast<std::size_t>(last.ptr - digits)));
   }
 
-  JsonWriter& field(std::string_view key, std::string_view value) { return name(key).string(value); }
-  JsonWriter& field(std::string_view key, const std::string& value) { return name(key).string(value); }
-  JsonWriter& field(std::string_view key, const char* value) { return name(key).string(value); }
-  JsonWriter& field(std::string_view key, bool value) { return name(key).boolean(value); }
-  JsonWriter& field(std::string_view key, double value) { return name(key).number(value); }
+  JsonWriter& value(std::string_view text) { return string(text); }
+  JsonWriter& value(const std::string& text) { return string(text); }
+  JsonWriter& value(const char* text) { return string(text); }
+  JsonWriter& value(bool truth) { return boolean(truth); }
+  JsonWriter& value(double given) { return number(given); }
   template <std::integral T>
-  JsonWriter& field(std::string_view key, T value) {
-    return name(key).number(value);
+  JsonWriter& value(T given) {
+    return number(given);
   }
-  JsonWriter& field(std::string_view key, const JobId& id);
-  JsonWriter& field(std::string_view key, Time time);
-  JsonWriter& field(std::string_view key, const std::optional<Time>& time);  // null when there is none.
-  JsonWriter& field(std::string_view key, Milliseconds span) { return field(key, span.count()); }
+  JsonWriter& value(const JobId& id);
+  JsonWriter& value(Time time);
+  JsonWriter& value(const std::optional<Time>& time) { return time ? value(*time) : null(); }
+  JsonWriter& value(Milliseconds span) { return number(span.count()); }
+
+  template <class T>
+  JsonWriter& field(std::string_view key, const T& given) {
+    return name(key).value(given);
+  }
 
   // Lease tokens are strings of digits: not every language has whole numbers of 64 bits.
   JsonWriter& token(std::uint64_t token) {

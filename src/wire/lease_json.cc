@@ -8,77 +8,101 @@
 #include "core/quote.h"
 #include "wire/answer.h"
 #include "wire/info_json.h"
-#include "wire/job_fields.h"
-#include "wire/take_values.h"
+#include "wire/schemas.h"
 
 namespace bide::wire {
 
 namespace {
 
-constexpr auto kRequestNames = std::to_array<std::string_view>(
-    {"queues", "queue", "max", "wait", "wait_ms", "lease", "lease_ms", "worker", "poller"});
-constexpr auto kShareNames = std::to_array<std::string_view>({"name", "weight"});
-constexpr auto kRefNames = std::to_array<std::string_view>({"id", "token"});
-constexpr auto kLeasesNames = std::to_array<std::string_view>({"leases"});
+// ---- Asking for leases.
 
-constexpr int kHeaviest = 1000;
-
-MaybeProblem check_queue(const std::string& name, const LeaseRequest& request) {
-  if (!core::is_name(name)) {
+MaybeProblem add_queue(LeaseRequest& request, QueueShare share) {
+  if (!core::is_name(share.name)) {
     return make_problem("invalid_queue_name",
-                        "invalid queue name " + core::quoted(name) +
+                        "invalid queue name " + core::quoted(share.name) +
                             "; allowed: 1 to 128 of A-Z a-z 0-9 _ - . : and neither a dot nor a colon at the start",
                         "queues");
   }
-  for (const QueueShare& share : request.queues) {
-    if (share.name == name) {
+  for (const QueueShare& other : request.queues) {
+    if (other.name == share.name) {
       return make_problem("invalid_argument",
-                          "queues: " + core::quoted(name) + " is named twice; give it a weight instead", "queues");
+                          "queues: " + core::quoted(share.name) + " is named twice; give it a weight instead",
+                          "queues");
     }
   }
-  return std::nullopt;
-}
-
-MaybeProblem take_share(JsonReader& in, LeaseRequest& request) {
-  QueueShare share;
-  if (in.type() == JsonReader::Type::kString) {
-    share.name = in.string();
-  } else {
-    in.object();
-    while (const auto name = in.field()) {
-      MaybeProblem problem;
-      if (*name == "name") {
-        problem = take_text(in, "queues.name", share.name);
-      } else if (*name == "weight") {
-        std::int64_t weight = 1;
-        problem = take_whole(in, "queues.weight", 1, kHeaviest, weight);
-        share.weight = static_cast<int>(weight);
-      } else {
-        problem = unknown_field(*name, kShareNames);
-      }
-      if (problem) return problem;
-    }
-  }
-  if (!in.ok()) return wrong_type(in, "queues");
-  if (MaybeProblem problem = check_queue(share.name, request)) return problem;
   request.queues.push_back(std::move(share));
   return std::nullopt;
 }
 
-MaybeProblem take_queues(JsonReader& in, LeaseRequest& request) {
+constexpr auto kShareRows = std::to_array<Field<QueueShare>>({
+    field<&QueueShare::name>("name").always(),
+    field<&QueueShare::weight>("weight").within(1, 1000),
+});
+
+MaybeProblem read_queue_shares(JsonReader& in, const Field<LeaseRequest>& row, LeaseRequest& request) {
   in.array();
   while (in.element()) {
     if (request.queues.size() == kMostQueues) {
       return make_problem("out_of_range", "queues: at most " + std::to_string(kMostQueues) + " are allowed", "queues");
     }
-    if (MaybeProblem problem = take_share(in, request)) return problem;
+    QueueShare share;
+    if (in.type() == JsonReader::Type::kString) {
+      share.name = in.string();
+    } else {
+      FieldReader<QueueShare> fields(kShareRows);
+      if (MaybeProblem problem = read_fields(in, fields, share)) return problem;
+    }
+    if (!in.ok()) return wrong_type(in, row.name);
+    if (MaybeProblem problem = add_queue(request, std::move(share))) return problem;
   }
-  if (!in.ok()) return wrong_type(in, "queues");
+  if (!in.ok()) return wrong_type(in, row.name);
   if (request.queues.empty()) {
     return make_problem("missing_field", "queues is empty; name at least one, or leave it out for 'default'", "queues");
   }
   return std::nullopt;
 }
+
+MaybeProblem read_one_queue(JsonReader& in, const Field<LeaseRequest>& row, LeaseRequest& request) {
+  QueueShare share;
+  if (MaybeProblem problem = take_text(in, row.name, share.name)) return problem;
+  return in.ok() ? add_queue(request, std::move(share)) : std::nullopt;
+}
+
+template <auto kMember, auto kTake>
+MaybeProblem read_span(JsonReader& in, const Field<LeaseRequest>& row, LeaseRequest& request) {
+  return kTake(in, row.name, request.*kMember);
+}
+
+template <class T, auto kMember>
+MaybeProblem read_name(JsonReader& in, const Field<T>& row, T& target) {
+  if (MaybeProblem problem = take_text(in, row.name, target.*kMember)) return problem;
+  if ((target.*kMember).size() <= Limits::kNameBytes) return std::nullopt;
+  return make_problem("out_of_range", std::string(row.name) + ": the name is too long; allowed: at most 128 bytes",
+                      std::string(row.name));
+}
+
+enum LeaseGroup : int { kQueueGroup = 1, kWaitGroup, kLeaseGroup };
+
+constexpr auto kRequestRows = std::to_array<Field<LeaseRequest>>({
+    row("queues", list_of(ref("QueueShare")), read_queue_shares).one_of(kQueueGroup).within(1, kMostQueues),
+    row("queue", kStringType, read_one_queue).one_of(kQueueGroup),
+    field<&LeaseRequest::max>("max").within(1, kMostLeases).otherwise("1"),
+    row("wait", ref("Duration"), read_span<&LeaseRequest::wait, take_duration>)
+        .one_of(kWaitGroup)
+        .says("How long to wait for the first one."),
+    row("wait_ms", kIntegerType, read_span<&LeaseRequest::wait, take_milliseconds>)
+        .one_of(kWaitGroup)
+        .within(0, kLongestWait.count()),
+    row("lease", ref("Duration"), read_span<&LeaseRequest::lease, take_duration>).one_of(kLeaseGroup),
+    row("lease_ms", kIntegerType, read_span<&LeaseRequest::lease, take_milliseconds>)
+        .one_of(kLeaseGroup)
+        .within(kShortestLease.count(), kLongestLease.count())
+        .otherwise("15000"),
+    row("worker", kStringType, read_name<LeaseRequest, &LeaseRequest::worker>).at_most(Limits::kNameBytes),
+    row("poller", kStringType, read_name<LeaseRequest, &LeaseRequest::poller>)
+        .at_most(Limits::kNameBytes)
+        .says("Who polls. Ends its polls with /v1/leases/leave."),
+});
 
 MaybeProblem check_span(std::string_view field, Milliseconds span, Milliseconds least, Milliseconds most) {
   if (span >= least && span <= most) return std::nullopt;
@@ -88,68 +112,106 @@ MaybeProblem check_span(std::string_view field, Milliseconds span, Milliseconds 
                       std::string(field));
 }
 
-MaybeProblem take_poller(JsonReader& in, std::string& poller) {
-  if (MaybeProblem problem = take_text(in, "poller", poller)) return problem;
-  if (poller.size() <= Limits::kNameBytes) return std::nullopt;
-  return make_problem("out_of_range", "poller: the name is too long; allowed: at most 128 bytes", "poller");
+struct Leaving {
+  std::string poller = {};
+};
+constexpr auto kLeaveRows = std::to_array<Field<Leaving>>({
+    row("poller", kStringType, read_name<Leaving, &Leaving::poller>).always().within(1, Limits::kNameBytes),
+});
+
+// ---- Leases.
+
+struct LeaseView {
+  const Lease& lease;
+  Milliseconds waited;
+};
+using LeaseRow = Field<LeaseView, Lease>;
+
+template <auto kMember>
+MaybeProblem read_lease_value(JsonReader& in, const LeaseRow& row, Lease& lease) {
+  return read_value(in, row, lease.*kMember);
+}
+template <auto kMember>
+void write_lease_value(JsonWriter& out, const LeaseRow& row, const LeaseView& view) {
+  write_value(out.name(row.name), view.lease.*kMember);
+}
+template <auto kMember>
+void write_set_lease_value(JsonWriter& out, const LeaseRow& row, const LeaseView& view) {
+  if (view.lease.*kMember != std::remove_cvref_t<decltype(view.lease.*kMember)>{})
+    write_lease_value<kMember>(out, row, view);
 }
 
-MaybeProblem take_request_field(JsonReader& in, std::string_view name, LeaseRequest& request) {
-  if (name == "queues") return take_queues(in, request);
-  if (name == "queue") {
-    QueueShare share;
-    if (MaybeProblem problem = take_text(in, "queue", share.name)) return problem;
-    if (!in.ok()) return std::nullopt;
-    if (MaybeProblem problem = check_queue(share.name, request)) return problem;
-    request.queues.push_back(std::move(share));
-    return std::nullopt;
+// In the order in which they are written, behind the fields of the job.
+constexpr auto kLeaseRows = std::to_array<LeaseRow>({
+    row<LeaseView, Lease>(
+        "token", kStringType,
+        [](JsonReader& in, const LeaseRow& row, Lease& lease) { return take_token(in, row.name, lease.token); },
+        [](JsonWriter& out, const LeaseRow&, const LeaseView& view) { out.token(view.lease.token); })
+        .always()
+        .says("Digits. Goes with every extension and settlement."),
+    row("attempt", kIntegerType, read_lease_value<&Lease::attempt>, write_lease_value<&Lease::attempt>).always(),
+    row("due", kTimeType, read_lease_value<&Lease::due>, write_lease_value<&Lease::due>).always(),
+    row<LeaseView, Lease>("age_ms", kIntegerType, read_lease_value<&Lease::age>,
+                          [](JsonWriter& out, const LeaseRow& row, const LeaseView& view) {
+                            out.field(row.name, view.lease.age + view.waited);
+                          })
+        .always()
+        .says("How long ago the lease was given: its time runs from then."),
+    row("counts", type_of<AttemptCounts>(), read_lease_value<&Lease::counts>, write_set_lease_value<&Lease::counts>),
+    row("errors", list_of(type_of<AttemptError>()), read_lease_value<&Lease::history>,
+        write_set_lease_value<&Lease::history>),
+});
+
+// ---- Keeping leases alive.
+
+constexpr auto kRefRows = std::to_array<Field<LeaseRef>>({
+    always<&LeaseRef::id>("id"),
+    row<LeaseRef, LeaseRef>(
+        "token", kTokenType,
+        [](JsonReader& in, const auto& row, LeaseRef& lease) { return take_token(in, row.name, lease.token); },
+        [](JsonWriter& out, const auto&, const LeaseRef& lease) { out.token(lease.token); })
+        .always(),
+});
+
+using Refs = std::vector<LeaseRef>;
+
+MaybeProblem read_refs(JsonReader& in, const Field<Refs>& row, Refs& leases) {
+  in.array();
+  while (in.element()) {
+    if (leases.size() == kMostItems) return too_many_items(row.name, kMostItems);
+    FieldReader<LeaseRef> fields(kRefRows);
+    MaybeProblem problem = read_fields(in, fields, leases.emplace_back());
+    if (!problem && in.ok()) problem = fields.find_missing();
+    if (problem) return problem;
   }
-  if (name == "max") {
-    std::int64_t max = 1;
-    MaybeProblem problem = take_whole(in, "max", 1, kMostLeases, max);
-    request.max = static_cast<int>(max);
-    return problem;
-  }
-  if (name == "wait") return take_duration(in, "wait", request.wait);
-  if (name == "wait_ms") return take_milliseconds(in, "wait_ms", request.wait);
-  if (name == "lease") return take_duration(in, "lease", request.lease);
-  if (name == "lease_ms") return take_milliseconds(in, "lease_ms", request.lease);
-  if (name == "worker") {
-    if (MaybeProblem problem = take_text(in, "worker", request.worker)) return problem;
-    if (request.worker.size() > Limits::kNameBytes) {
-      return make_problem("out_of_range", "worker: the name is too long; allowed: at most 128 bytes", "worker");
-    }
-    return std::nullopt;
-  }
-  if (name == "poller") return take_poller(in, request.poller);
-  return unknown_field(name, kRequestNames);
+  return wrong_type(in, row.name);
 }
+
+constexpr auto kExtendRows = std::to_array<Field<Refs>>({
+    row("leases", list_of(ref("LeaseRef")), read_refs).always().at_most(kMostItems),
+});
+
+constexpr auto kExtendedRows = std::to_array<Field<Extended>>({
+    always<&Extended::lost>("lost").says("Not yours any more: stop."),
+    always<&Extended::cancel_requested>("cancel_requested").says("Somebody cancelled the job: stop soon."),
+});
 
 }  // namespace
+
+template <>
+std::span<const Field<LeaseRef>> rows_of<LeaseRef>() {
+  return kRefRows;
+}
+template <>
+std::span<const Field<Extended>> rows_of<Extended>() {
+  return kExtendedRows;
+}
 
 std::optional<Problem> read_lease_request(std::string_view body, LeaseRequest& request) {
   request = {};
   if (!is_blank(body)) {
-    JsonReader in(body);
-    std::uint32_t seen = 0;
-    MaybeProblem problem;
-    in.object();
-    while (const auto given = in.field()) {
-      const std::string name(*given);
-      for (std::size_t i = 0; i < kRequestNames.size(); ++i) {
-        if (kRequestNames[i] != name) continue;
-        if ((seen >> i & 1) != 0) problem = duplicate_field(name);
-        seen |= 1u << i;
-      }
-      if (!problem) problem = take_request_field(in, name, request);
-      if (problem) break;
-    }
-    if (!problem) in.end();
-    if (MaybeProblem wrong = problem_in(in, problem)) return wrong;
-    const auto both = [seen](unsigned a, unsigned b) { return (seen >> a & 1) != 0 && (seen >> b & 1) != 0; };
-    if (both(0, 1)) return conflicting_fields("queues", "queue");
-    if (both(3, 4)) return conflicting_fields("wait", "wait_ms");
-    if (both(5, 6)) return conflicting_fields("lease", "lease_ms");
+    FieldReader<LeaseRequest> fields(kRequestRows);
+    if (MaybeProblem problem = read_request(body, "", fields, request)) return problem;
   }
   if (request.queues.empty()) request.queues = {{"default", 1}};
   if (MaybeProblem problem = check_span("wait", request.wait, Milliseconds(0), kLongestWait)) return problem;
@@ -157,82 +219,31 @@ std::optional<Problem> read_lease_request(std::string_view body, LeaseRequest& r
 }
 
 std::string lease_request_json(const LeaseRequest& request) {
-  std::string text;
-  JsonWriter out(text);
-  out.begin_object().name("queues").begin_array();
-  for (const QueueShare& share : request.queues) {
-    out.begin_object().field("name", share.name).field("weight", share.weight).end_object();
-  }
-  out.end_array().field("max", request.max).field("wait_ms", request.wait).field("lease_ms", request.lease);
-  if (!request.worker.empty()) out.field("worker", request.worker);
-  if (!request.poller.empty()) out.field("poller", request.poller);
-  out.end_object();
-  return text;
-}
-
-namespace {
-
-void write(JsonWriter& out, const Lease& lease, Milliseconds waited) {
-  out.begin_object();
-  write_fields(out, lease.job, Detail::kShown);
-  out.token(lease.token);
-  out.field("attempt", lease.attempt).field("due", lease.due).field("age_ms", lease.age + waited);
-  if (lease.counts != AttemptCounts{}) {
-    out.name("counts");
-    write(out, lease.counts);
-  }
-  if (!lease.history.empty()) {
-    out.name("errors");
-    write(out, lease.history);
-  }
-  out.end_object();
-}
-
-std::uint64_t answer_token(JsonReader& in) {
-  std::uint64_t token = 0;
-  if (take_token(in, "token", token)) in.fail("wrong_type", "a token is not a number");
-  return token;
-}
-
-Lease read_lease(JsonReader& in) {
-  Lease lease;
-  JobFields fields(lease.job);
-  in.object();
-  while (const auto name = in.field()) {
-    if (*name == "token") {
-      lease.token = answer_token(in);
-    } else if (*name == "attempt") {
-      lease.attempt = answer_number<std::uint32_t>(in);
-    } else if (*name == "due") {
-      lease.due = answer_time(in);
-    } else if (*name == "age_ms") {
-      lease.age = answer_milliseconds(in);
-    } else if (*name == "counts") {
-      lease.counts = read_counts(in);
-    } else if (*name == "errors") {
-      lease.history = read_history(in);
-    } else {
-      bool known = false;
-      if (const MaybeProblem problem = fields.take(in, *name, known)) in.fail("wrong_type", problem->detail);
-      if (!known) in.raw();
+  return object_text([&](JsonWriter& out) {
+    out.name("queues").begin_array();
+    for (const QueueShare& share : request.queues) {
+      out.begin_object().field("name", share.name).field("weight", share.weight).end_object();
     }
-  }
-  (void)fields.finish();
-  return lease;
+    out.end_array().field("max", request.max).field("wait_ms", request.wait).field("lease_ms", request.lease);
+    if (!request.worker.empty()) out.field("worker", request.worker);
+    if (!request.poller.empty()) out.field("poller", request.poller);
+  });
 }
-
-}  // namespace
 
 std::string leases_json(const std::vector<Lease>& leases, Milliseconds waited, Milliseconds held) {
-  std::size_t bytes = 16;
+  std::size_t bytes = 64;
   for (const Lease& lease : leases) bytes += lease.job.body.size() + 420;
-  std::string text;
-  text.reserve(bytes);
-  JsonWriter out(text);
-  out.begin_object().name("leases").begin_array();
-  for (const Lease& lease : leases) write(out, lease, waited);
-  out.end_array().field("held_ms", held).end_object();
-  return text;
+  const auto write_leases = [&](JsonWriter& out) {
+    out.name("leases").begin_array();
+    for (const Lease& lease : leases) {
+      out.begin_object();
+      write_fields(out, lease.job, Detail::kShown);
+      write_rows(out, std::span<const LeaseRow>(kLeaseRows), LeaseView{lease, waited});
+      out.end_object();
+    }
+    out.end_array().field("held_ms", held);
+  };
+  return object_text(write_leases, bytes);
 }
 
 Result<std::vector<Lease>> read_leases(std::string_view body, Milliseconds* held) {
@@ -241,145 +252,75 @@ Result<std::vector<Lease>> read_leases(std::string_view body, Milliseconds* held
   in.object();
   while (const auto name = in.field()) {
     if (*name == "held_ms" && held != nullptr) {
-      *held = answer_milliseconds(in);
-      continue;
-    }
-    if (*name != "leases") {
+      std::int64_t ms = 0;
+      if (take_integer(in, *name, INT64_MIN, INT64_MAX, ms)) in.fail("wrong_type", "held_ms is out of range");
+      *held = Milliseconds(ms);
+    } else if (*name == "leases") {
+      in.array();
+      while (in.element()) {
+        read_answer_with_job(in, std::span<const LeaseRow>(kLeaseRows), leases.emplace_back());
+      }
+    } else {
       in.raw();
-      continue;
     }
-    in.array();
-    while (in.element()) leases.push_back(read_lease(in));
   }
   return checked(in, std::move(leases));
 }
 
 std::optional<Problem> read_leave_request(std::string_view body, std::string& poller) {
-  constexpr auto kLeaveNames = std::to_array<std::string_view>({"poller"});
-  if (is_blank(body)) return empty_body("{\"poller\":\"...\"}");
-  JsonReader in(body);
-  const auto take_all = [&]() -> MaybeProblem {
-    bool there = false;
-    in.object();
-    while (const auto name = in.field()) {
-      if (*name != "poller") return unknown_field(*name, kLeaveNames);
-      if (std::exchange(there, true)) return duplicate_field("poller");
-      if (MaybeProblem problem = take_poller(in, poller)) return problem;
-    }
-    in.end();
-    if (in.ok() && poller.empty()) return make_problem("missing_field", "poller is missing", "poller");
-    return std::nullopt;
-  };
-  MaybeProblem problem = take_all();
-  return problem_in(in, std::move(problem));
+  Leaving leaving;
+  FieldReader<Leaving> fields(kLeaveRows);
+  if (MaybeProblem problem = read_request(body, "{\"poller\":\"...\"}", fields, leaving)) return problem;
+  if (leaving.poller.empty()) return missing_field("poller");
+  poller = std::move(leaving.poller);
+  return std::nullopt;
 }
 
 std::string leave_request_json(std::string_view poller) {
-  std::string text;
-  JsonWriter(text).begin_object().field("poller", poller).end_object();
-  return text;
+  return object_text([&](JsonWriter& out) { out.field("poller", poller); });
 }
 
 std::optional<Problem> read_extend_request(std::string_view body, std::vector<LeaseRef>& leases) {
-  if (is_blank(body)) return empty_body("{\"leases\":[{\"id\":\"...\",\"token\":\"1\"}]}");
-  JsonReader in(body);
-  const auto take_ref = [&in](LeaseRef& ref) -> MaybeProblem {
-    bool has_id = false;
-    bool has_token = false;
-    in.object();
-    while (const auto name = in.field()) {
-      MaybeProblem problem;
-      if (*name == "id") {
-        problem = std::exchange(has_id, true) ? duplicate_field("id") : take_id(in, "id", ref.id);
-      } else if (*name == "token") {
-        problem = std::exchange(has_token, true) ? duplicate_field("token") : take_token(in, "token", ref.token);
-      } else {
-        problem = unknown_field(*name, kRefNames);
-      }
-      if (problem) return problem;
-    }
-    if (!in.ok()) return std::nullopt;
-    if (!has_id) return make_problem("missing_field", "leases: id is missing", "id");
-    if (!has_token) return make_problem("missing_field", "leases: token is missing", "token");
-    return std::nullopt;
-  };
-  const auto take_all = [&]() -> MaybeProblem {
-    bool there = false;
-    in.object();
-    while (const auto name = in.field()) {
-      if (*name != "leases") return unknown_field(*name, kLeasesNames);
-      if (std::exchange(there, true)) return duplicate_field("leases");
-      in.array();
-      while (in.element()) {
-        if (leases.size() == kMostItems) {
-          return make_problem("too_many_items", "leases: at most " + std::to_string(kMostItems) + " at a time",
-                              "leases");
-        }
-        if (MaybeProblem problem = take_ref(leases.emplace_back())) return problem;
-      }
-      if (MaybeProblem problem = wrong_type(in, "leases")) return problem;
-    }
-    if (in.ok() && !there) return make_problem("missing_field", "leases is missing", "leases");
-    in.end();
-    return std::nullopt;
-  };
-  MaybeProblem problem = take_all();
-  return problem_in(in, std::move(problem));
+  FieldReader<Refs> fields(kExtendRows);
+  return read_request(body, "{\"leases\":[{\"id\":\"...\",\"token\":\"1\"}]}", fields, leases);
 }
 
-std::string extend_request_json(const std::vector<LeaseRef>& leases) {
-  std::string text;
-  text.reserve(leases.size() * 70 + 16);
-  JsonWriter out(text);
-  out.begin_object().name("leases").begin_array();
-  for (const LeaseRef& ref : leases) {
-    out.begin_object().field("id", ref.id);
-    out.token(ref.token);
-    out.end_object();
-  }
-  out.end_array().end_object();
-  return text;
-}
+std::string extend_request_json(const std::vector<LeaseRef>& leases) { return list_json("leases", leases, 70); }
 
 std::string extended_json(const std::vector<LeaseRef>& leases, const std::vector<Extended>& answers) {
-  std::string text;
-  text.reserve(leases.size() * 110 + 16);
-  JsonWriter out(text);
-  out.begin_object().name("leases").begin_array();
-  for (std::size_t i = 0; i < leases.size() && i < answers.size(); ++i) {
-    out.begin_object().field("id", leases[i].id);
-    out.token(leases[i].token);
-    out.field("lost", answers[i].lost).field("cancel_requested", answers[i].cancel_requested).end_object();
-  }
-  out.end_array().end_object();
-  return text;
+  const auto write_answers = [&](JsonWriter& out) {
+    out.name("leases").begin_array();
+    for (std::size_t i = 0; i < leases.size() && i < answers.size(); ++i) {
+      out.begin_object();
+      write_rows(out, rows_of<LeaseRef>(), leases[i]);
+      write_rows(out, rows_of<Extended>(), answers[i]);
+      out.end_object();
+    }
+    out.end_array();
+  };
+  return object_text(write_answers, leases.size() * 110 + 16);
 }
 
-Result<std::vector<Extended>> read_extended(std::string_view body) {
-  JsonReader in(body, kDeepestAnswer);
-  std::vector<Extended> answers;
-  in.object();
-  while (const auto name = in.field()) {
-    if (*name != "leases") {
-      in.raw();
-      continue;
-    }
-    in.array();
-    while (in.element()) {
-      Extended& extended = answers.emplace_back();
-      in.object();
-      while (const auto field = in.field()) {
-        if (*field == "lost") {
-          extended.lost = in.boolean();
-        } else if (*field == "cancel_requested") {
-          extended.cancel_requested = in.boolean();
-        } else {
-          in.raw();
-        }
-      }
-    }
-  }
-  return checked(in, std::move(answers));
+Result<std::vector<Extended>> read_extended(std::string_view body) { return read_list<Extended>(body, "leases"); }
+
+void add_lease_schemas(Schemas& schemas) {
+  schemas.push_back({"LeaseRequest", object_schema({}, kRequestRows)});
+  schemas.push_back({"QueueShare", any_of({type_schema(kStringType), object_schema({}, kShareRows)})});
+  schemas.push_back({"LeaveRequest", object_schema({}, kLeaveRows)});
+  schemas.push_back({"Left", object_schema(std::span<const FieldInfo>())});
+  const SchemaOptions shown{.limits = false, .required = {"id", "queue"}};
+  schemas.push_back({"Lease", object_schema(shown, shown_job_fields(), kLeaseRows)});
+  const auto leases = std::to_array<Field<>>({
+      shape("leases", list_of(ref("Lease"))).always(),
+      shape("held_ms", kIntegerType)
+          .always()
+          .says("How long the request was here. What else it took, it was on its way."),
+  });
+  schemas.push_back({"Leases", object_schema({}, leases)});
+  schemas.push_back({"LeaseRef", object_schema({}, kRefRows)});
+  schemas.push_back({"ExtendRequest", object_schema({}, kExtendRows)});
+  schemas.push_back({"ExtendedLease", object_schema({}, kRefRows, kExtendedRows)});
+  schemas.push_back({"Extended", list_schema("leases", "ExtendedLease")});
 }
 
 }  // namespace bide::wire

@@ -30,8 +30,8 @@ struct LeaseRequest {
   Milliseconds wait{0};                 // How long to wait for the first one; at most kLongestWait.
   Milliseconds lease{15'000};           // kShortestLease to kLongestLease.
   std::string worker = {};
-  std::string poller =
-      {};  // Requests of one name are one worker to the broker, until it leaves or is not heard of again.
+  // Requests of one name are one worker to the broker, until it leaves or is not heard of again.
+  std::string poller = {};
 };
 
 inline constexpr int kMostLeases = 4096;
@@ -40,6 +40,11 @@ inline constexpr Milliseconds kShortestLease{100};
 inline constexpr Milliseconds kLongestLease{24 * 60 * 60 * 1000};
 inline constexpr std::size_t kMostQueues = 256;
 inline constexpr std::size_t kMostItems = 10'000;  // Of a batch.
+
+template <>
+std::span<const Field<LeaseRef>> rows_of<LeaseRef>();
+template <>
+std::span<const Field<Extended>> rows_of<Extended>();
 
 std::optional<Problem> read_lease_request(std::string_view body, LeaseRequest& request);
 std::string lease_request_json(const LeaseRequest& request);

@@ -3,10 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "core/did_you_mean.h"
-#include "core/quote.h"
 #include "core/retry_policy_rules.h"
-#include "wire/job_fields.h"
+#include "wire/job_json.h"
 
 namespace bide::wire {
 
@@ -14,86 +12,117 @@ namespace {
 
 using Shape = RetryPolicy::Shape;
 
-constexpr auto kNames =
-    std::to_array<std::string_view>({"policy", "base", "factor", "cap", "wait", "waits", "max_attempts", "jitter"});
-
 Problem invalid_retry(const std::string& why) { return make_problem("invalid_retry", "retry: " + why, "retry"); }
 
-struct Parts {
-  std::string policy;
-  std::optional<Milliseconds> base, cap, wait;
-  std::optional<double> factor, jitter;
-  std::optional<std::int64_t> attempts;
-  std::optional<std::vector<Milliseconds>> waits;
+struct RetryParts {
+  Shape shape = Shape::kNone;
+  Milliseconds base{0}, cap{0}, wait{0};
+  double factor = 0, jitter = 0;
+  std::uint32_t max_attempts = 1;
+  std::vector<Milliseconds> waits = {};
 };
 
-MaybeProblem take_wait(JsonReader& in, std::string_view name, Milliseconds& out) {
-  MaybeProblem problem = take_duration(in, "retry." + std::string(name), out);
+using RetryRow = Field<RetryParts>;
+
+MaybeProblem take_wait(JsonReader& in, const RetryRow& row, Milliseconds& out) {
+  MaybeProblem problem = take_duration(in, "retry." + std::string(row.name), out);
   if (problem) problem->code = "invalid_retry";
   return problem;
 }
 
-MaybeProblem take_part(JsonReader& in, std::string_view name, Parts& parts) {
-  if (name == "policy") return take_text(in, "retry.policy", parts.policy);
-  if (name == "base") return take_wait(in, name, parts.base.emplace());
-  if (name == "cap") return take_wait(in, name, parts.cap.emplace());
-  if (name == "wait") return take_wait(in, name, parts.wait.emplace());
-  if (name == "factor") return take_number(in, "retry.factor", parts.factor.emplace());
-  if (name == "jitter") return take_number(in, "retry.jitter", parts.jitter.emplace());
-  if (name == "max_attempts") {
-    MaybeProblem problem =
-        take_whole(in, "retry.max_attempts", 1, RetryPolicy::kMaxAttemptsLimit, parts.attempts.emplace());
-    if (problem && problem->code == "out_of_range") problem->code = "invalid_retry";
-    return problem;
-  }
-  if (name == "waits") {
-    auto& waits = parts.waits.emplace();
-    in.array();
-    while (in.element()) {
-      if (waits.size() > RetryPolicy::kMaxSteps) break;
-      if (MaybeProblem problem = take_wait(in, "waits", waits.emplace_back())) return problem;
-    }
-    if (waits.size() > RetryPolicy::kMaxSteps) {
-      return invalid_retry("there are more than " + std::to_string(RetryPolicy::kMaxSteps) + " waits; allowed: 1 to " +
-                           std::to_string(RetryPolicy::kMaxSteps));
-    }
-    return in.ok() ? std::nullopt : wrong_type(in, "retry.waits");
-  }
-  return unknown_field(name, kNames);
+template <auto kMember>
+MaybeProblem read_wait(JsonReader& in, const RetryRow& row, RetryParts& parts) {
+  return take_wait(in, row, parts.*kMember);
 }
 
-MaybeProblem assemble(Parts& parts, RetryPolicy& out) {
-  if (parts.policy == "exponential") {
-    out = RetryPolicy::exponential();
-  } else if (parts.policy == "fixed") {
-    out = RetryPolicy::fixed(Milliseconds(0));
-    if (!parts.wait) return invalid_retry("fixed needs a wait, such as {\"policy\":\"fixed\",\"wait\":\"30s\"}");
-  } else if (parts.policy == "steps") {
-    out = RetryPolicy::steps(std::exchange(parts.waits, std::nullopt).value_or(std::vector<Milliseconds>()));
-  } else if (parts.policy == "none") {
-    out = RetryPolicy::none();
-  } else {
-    return invalid_retry("there is no policy " + core::quoted(parts.policy) +
-                         "; allowed: exponential, steps, fixed, none" +
-                         core::did_you_mean(parts.policy, core::kRetryPolicyNames));
+template <auto kMember>
+MaybeProblem read_number(JsonReader& in, const RetryRow& row, RetryParts& parts) {
+  return take_number(in, "retry." + std::string(row.name), parts.*kMember);
+}
+
+MaybeProblem read_policy(JsonReader& in, const RetryRow&, RetryParts& parts) {
+  std::size_t index = 0;
+  MaybeProblem problem = take_one_of(in, "retry.policy", core::kRetryPolicyNames, index);
+  if (problem && problem->code == "invalid_argument") problem->code = "invalid_retry";
+  parts.shape = static_cast<Shape>(index);
+  return problem;
+}
+
+MaybeProblem read_max_attempts(JsonReader& in, const RetryRow& row, RetryParts& parts) {
+  MaybeProblem problem = take_integer(in, "retry.max_attempts", static_cast<std::uint32_t>(row.least),
+                                      static_cast<std::uint32_t>(row.most), parts.max_attempts);
+  if (problem && problem->code == "out_of_range") problem->code = "invalid_retry";
+  return problem;
+}
+
+MaybeProblem read_waits(JsonReader& in, const RetryRow& row, RetryParts& parts) {
+  in.array();
+  while (in.element()) {
+    if (parts.waits.size() == RetryPolicy::kMaxSteps) {
+      const std::string most = std::to_string(RetryPolicy::kMaxSteps);
+      return invalid_retry("there are more than " + most + " waits; allowed: 1 to " + most);
+    }
+    if (MaybeProblem problem = take_wait(in, row, parts.waits.emplace_back())) return problem;
   }
-  const bool exponential = out.shape == Shape::kExponential;
-  const auto useless = [&](std::string_view name) {
-    return invalid_retry("the policy " + parts.policy + " has no " + std::string(name) + "; leave it out");
-  };
-  if (parts.waits) return useless("waits");
-  if (parts.base && !exponential) return useless("base");
-  if (parts.factor && !exponential) return useless("factor");
-  if (parts.cap && !exponential) return useless("cap");
-  if (parts.wait && out.shape != Shape::kFixed) return useless("wait");
-  if (out.shape == Shape::kNone && parts.jitter) return useless("jitter");
-  if (out.shape == Shape::kNone && parts.attempts.value_or(1) != 1) return useless("max_attempts");
-  if (parts.base) out.wait = *parts.base;
-  if (parts.wait) out.wait = *parts.wait;
-  if (parts.factor) out.factor = *parts.factor;
-  if (parts.cap) out.cap = *parts.cap;
-  if (parts.jitter) out.jitter = *parts.jitter;
-  if (parts.attempts) out.max_attempts = static_cast<std::uint32_t>(*parts.attempts);
+  return wrong_type(in, "retry.waits");
+}
+
+constexpr unsigned shapes(auto... each) { return ((1u << static_cast<unsigned>(each)) | ...); }
+constexpr unsigned kRetrying = shapes(Shape::kFixed, Shape::kSteps, Shape::kExponential);
+
+// Marked with the policies that have it.
+constexpr auto kRetryRows = std::to_array<RetryRow>({
+    row("policy", {.names = [] { return Names(core::kRetryPolicyNames.rbegin(), core::kRetryPolicyNames.rend()); }},
+        read_policy)
+        .marked(kRetrying | shapes(Shape::kNone))
+        .always(),
+    row("base", ref("Duration"), read_wait<&RetryParts::base>).marked(shapes(Shape::kExponential)),
+    row("factor", {.type = "number"}, read_number<&RetryParts::factor>)
+        .marked(shapes(Shape::kExponential))
+        .within(1, 100),
+    row("cap", ref("Duration"), read_wait<&RetryParts::cap>).marked(shapes(Shape::kExponential)),
+    row("wait", ref("Duration"), read_wait<&RetryParts::wait>).marked(shapes(Shape::kFixed)),
+    row("waits", list_of(ref("Duration")), read_waits).marked(shapes(Shape::kSteps)).within(1, RetryPolicy::kMaxSteps),
+    row("max_attempts", kIntegerType, read_max_attempts).marked(kRetrying).within(1, RetryPolicy::kMaxAttemptsLimit),
+    row("jitter", {.type = "number"}, read_number<&RetryParts::jitter>).marked(kRetrying).within(0, 1),
+});
+
+MaybeProblem read_policy_object(JsonReader& in, RetryPolicy& out) {
+  RetryParts parts;
+  FieldReader<RetryParts> fields(kRetryRows);
+  if (MaybeProblem problem = read_fields(in, fields, parts)) return problem;
+  if (!in.ok()) return std::nullopt;
+  if (!fields.has("policy")) return invalid_retry("policy is missing; allowed: exponential, steps, fixed, none");
+  const std::string policy(core::kRetryPolicyNames[static_cast<std::size_t>(parts.shape)]);
+  for (const RetryRow& each : kRetryRows) {
+    // One attempt is what `none` means; saying so is harmless.
+    const bool harmless = each.name == "max_attempts" && parts.max_attempts == 1;
+    if (fields.has(each) && (each.marks & shapes(parts.shape)) == 0 && !harmless) {
+      return invalid_retry("the policy " + policy + " has no " + std::string(each.name) + "; leave it out");
+    }
+  }
+  switch (parts.shape) {
+    case Shape::kNone:
+      out = RetryPolicy::none();
+      break;
+    case Shape::kFixed:
+      if (!fields.has("wait")) {
+        return invalid_retry("fixed needs a wait, such as {\"policy\":\"fixed\",\"wait\":\"30s\"}");
+      }
+      out = RetryPolicy::fixed(parts.wait);
+      break;
+    case Shape::kSteps:
+      out = RetryPolicy::steps(std::move(parts.waits));
+      break;
+    case Shape::kExponential:
+      out = RetryPolicy::exponential();
+      break;
+  }
+  if (fields.has("base")) out.wait = parts.base;
+  if (fields.has("factor")) out.factor = parts.factor;
+  if (fields.has("cap")) out.cap = parts.cap;
+  if (fields.has("jitter")) out.jitter = parts.jitter;
+  if (fields.has("max_attempts")) out.max_attempts = parts.max_attempts;
   const std::string wrong = core::retry_policy_problem(out);
   if (!wrong.empty()) return invalid_retry(wrong);
   return std::nullopt;
@@ -102,6 +131,7 @@ MaybeProblem assemble(Parts& parts, RetryPolicy& out) {
 }  // namespace
 
 MaybeProblem take_retry(JsonReader& in, std::string_view field, RetryPolicy& out) {
+  if (in.type() == JsonReader::Type::kObject) return read_policy_object(in, out);
   if (in.type() == JsonReader::Type::kString) {
     const std::string_view text = in.string();
     if (!in.ok()) return std::nullopt;
@@ -117,28 +147,14 @@ MaybeProblem take_retry(JsonReader& in, std::string_view field, RetryPolicy& out
     out = last;
     return std::nullopt;
   }
-  if (in.type() != JsonReader::Type::kObject) {
-    in.raw();
-    if (!in.ok()) return std::nullopt;
-    return make_problem("invalid_retry",
-                        std::string(field) + " must be the text of a policy" + std::string(core::kRetryPolicyForms) +
-                            "; or an object, such as {\"policy\":\"fixed\",\"wait\":\"30s\",\"max_attempts\":5}",
-                        std::string(field));
-  }
-  Parts parts;
-  std::uint32_t seen = 0;
-  in.object();
-  while (const auto name = in.field()) {
-    for (std::size_t i = 0; i < kNames.size(); ++i) {
-      if (kNames[i] != *name) continue;
-      if ((seen >> i & 1) != 0) return duplicate_field(*name);
-      seen |= 1u << i;
-    }
-    if (MaybeProblem problem = take_part(in, std::string(*name), parts)) return problem;
-  }
+  in.raw();
   if (!in.ok()) return std::nullopt;
-  if (parts.policy.empty()) return invalid_retry("policy is missing; allowed: exponential, steps, fixed, none");
-  return assemble(parts, out);
+  return make_problem("invalid_retry",
+                      std::string(field) + " must be the text of a policy" + std::string(core::kRetryPolicyForms) +
+                          "; or an object, such as {\"policy\":\"fixed\",\"wait\":\"30s\",\"max_attempts\":5}",
+                      std::string(field));
 }
+
+std::string retry_object_schema() { return object_schema({}, kRetryRows); }
 
 }  // namespace bide::wire

@@ -1,18 +1,22 @@
-// Schemas: what the JSON in this folder looks like, as JSON Schema (2020-12), for the OpenAPI document. Kept beside the
-// code that writes it; a test holds real answers against them.
+// Schemas: what the JSON of the API looks like, as JSON Schema (2020-12), for the OpenAPI document. They follow from
+// the tables of fields; a test holds real answers against them.
 
 #pragma once
 
 #include <span>
-#include <string_view>
+
+#include "wire/fields.h"
 
 namespace bide::wire {
 
-struct Schema {
-  std::string_view name;
-  std::string_view json;  // References others as #/components/schemas/NAME.
-};
-
 std::span<const Schema> schemas();
+
+// Of each file here. One that is a choice of others is put together in schemas().
+void add_batch_schemas(Schemas& schemas);
+void add_change_schemas(Schemas& schemas);
+void add_info_schemas(Schemas& schemas);
+void add_job_schemas(Schemas& schemas);
+void add_lease_schemas(Schemas& schemas);
+void add_settle_schemas(Schemas& schemas);
 
 }  // namespace bide::wire

@@ -1,19 +1,30 @@
 #include "wire/take_values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
+#include "core/base64.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/number_text.h"
 #include "core/quote.h"
 #include "core/time_text.h"
-#include "wire/base64.h"
 
 namespace bide::wire {
 
 using core::quoted;
 using Type = JsonReader::Type;
+
+namespace {
+
+std::string joined(std::span<const std::string_view> names) {
+  std::string list;
+  for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
+}  // namespace
 
 MaybeProblem wrong_type(const JsonReader& in, std::string_view field) {
   if (in.ok() || (in.fault().code != "wrong_type" && in.fault().code != "expected_object")) return std::nullopt;
@@ -109,18 +120,24 @@ MaybeProblem take_token(JsonReader& in, std::string_view field, std::uint64_t& o
       std::string(field));
 }
 
-MaybeProblem take_whole(JsonReader& in, std::string_view field, std::int64_t least, std::int64_t most,
-                        std::int64_t& out) {
-  const std::string_view given = in.number();
+MaybeProblem take_one_of(JsonReader& in, std::string_view field, std::span<const std::string_view> names,
+                         std::size_t& index) {
+  const std::string_view given = in.string();
   if (!in.ok()) return wrong_type(in, field);
-  const auto whole = parse_whole(given);
-  if (whole && *whole >= least && *whole <= most) {
-    out = *whole;
-    return std::nullopt;
-  }
+  const auto found = std::find(names.begin(), names.end(), given);
+  index = static_cast<std::size_t>(found - names.begin());
+  if (found != names.end()) return std::nullopt;
+  return make_problem("invalid_argument",
+                      "unknown " + std::string(field) + " " + quoted(given) + "; allowed: " + joined(names) +
+                          core::did_you_mean(given, names),
+                      std::string(field));
+}
+
+MaybeProblem out_of_range(std::string_view field, std::string_view given, const std::string& least,
+                          const std::string& most) {
   return make_problem("out_of_range",
                       std::string(field) + " is " + std::string(given.substr(0, 64)) +
-                          "; allowed: a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                          "; allowed: a whole number from " + least + " to " + most,
                       std::string(field));
 }
 
@@ -139,7 +156,7 @@ MaybeProblem take_number(JsonReader& in, std::string_view field, double& out) {
 MaybeProblem take_base64(JsonReader& in, std::string_view field, std::string& out) {
   const std::string_view given = in.string();
   if (!in.ok()) return wrong_type(in, field);
-  auto bytes = from_base64(given);
+  auto bytes = core::from_base64(given);
   if (!bytes) {
     return make_problem("invalid_base64",
                         std::string(field) + ": " + quoted(given) + " is not base64 (RFC 4648, with padding)",
@@ -157,10 +174,9 @@ std::optional<std::int64_t> parse_whole(std::string_view text) {
 }
 
 MaybeProblem unknown_field(std::string_view name, std::span<const std::string_view> known) {
-  std::string list;
-  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   const std::string near = core::did_you_mean(name, known);
-  return make_problem("unknown_field", "unknown field " + quoted(name) + (near.empty() ? "; known are " + list : near),
+  return make_problem("unknown_field",
+                      "unknown field " + quoted(name) + (near.empty() ? "; known are " + joined(known) : near),
                       std::string(name.substr(0, 64)));
 }
 
@@ -175,10 +191,18 @@ MaybeProblem conflicting_fields(std::string_view one, std::string_view other) {
                       std::string(other));
 }
 
-MaybeProblem problem_in(const JsonReader& in, MaybeProblem found) {
-  if (found) return found;
-  if (!in.ok()) return problem_of(in.fault());
-  return std::nullopt;
+MaybeProblem missing_field(std::string_view name) {
+  return make_problem("missing_field", std::string(name) + " is missing", std::string(name));
+}
+
+MaybeProblem too_many_items(std::string_view field, std::size_t most) {
+  return make_problem("too_many_items", std::string(field) + ": at most " + std::to_string(most) + " at a time",
+                      std::string(field));
+}
+
+MaybeProblem problem_of(std::optional<core::JobProblem> problem) {
+  if (!problem) return std::nullopt;
+  return make_problem(problem->code, std::move(problem->message), std::string(problem->field));
 }
 
 bool is_blank(std::string_view body) { return body.find_first_not_of(" \t\r\n") == std::string_view::npos; }

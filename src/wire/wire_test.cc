@@ -7,34 +7,22 @@
 #include <vector>
 
 #include "core/time_text.h"
-#include "wire/base64.h"
+#include "core/utf8.h"
 #include "wire/batch_json.h"
 #include "wire/change_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
 #include "wire/lease_json.h"
 #include "wire/settle_json.h"
-#include "wire/utf8.h"
 
 namespace bide::wire {
 namespace {
 
+using core::is_utf8;
 using namespace std::chrono_literals;
 
 const Time kNow = core::parse_time("2026-01-01T00:00:00Z").value();
 const JobId kId = JobId::parse("018f3c1e-7d5a-7000-8000-000000000001").value();
-
-TEST(Base64, GoesThereAndBack) {
-  std::string bytes;
-  for (int i = 0; i < 300; ++i) {
-    EXPECT_EQ(from_base64(to_base64(bytes)), bytes);
-    bytes += static_cast<char>(i * 7);
-  }
-  EXPECT_EQ(to_base64("foob"), "Zm9vYg==");
-  for (const std::string_view wrong : {"Zg", "Zg=", "Z===", "Zh==", "Zm9=", "Zg==Zg==", "Z g=", "===="}) {
-    EXPECT_EQ(from_base64(wrong), std::nullopt) << wrong;
-  }
-}
 
 TEST(JsonWriter, TimesAndIdsAreWrittenAsCoreWritesThem) {
   std::int64_t ms = -1'000'000'000'000;
@@ -63,7 +51,8 @@ TEST(JsonWriter, EveryByteIsWrittenTheSameWhereverItStands) {
       std::string text = std::string(at, 'a') + c + std::string(20 - at, 'z');
       std::string written;
       JsonWriter(written).string(text);
-      EXPECT_EQ(written, '"' + std::string(at, 'a') + escaped + std::string(20 - at, 'z') + '"') << byte << " at " << at;
+      EXPECT_EQ(written, '"' + std::string(at, 'a') + escaped + std::string(20 - at, 'z') + '"')
+          << byte << " at " << at;
       EXPECT_EQ(is_utf8(text), byte < 0x80) << byte << " at " << at;
     }
   }

@@ -1,10 +1,10 @@
-// The engine as another process sees it, through the socket of its data directory: the suite talks to a guest, and a
-// crash is that of the guest and of the owner after it. Virtual clock and simulated disk; only the socket is real.
+// The engine as another process sees it, through the socket of its data directory: the suite talks to a client, and a
+// crash is that of the client and of the owner after it. Virtual clock and simulated disk; only the socket is real.
 
 #include <stdexcept>
 
-#include "brokers/shared/guest.h"
-#include "brokers/shared/host.h"
+#include "brokers/shared/shared_client.h"
+#include "brokers/shared/shared_server.h"
 #include "conformance/broker_conformance.h"
 #include "engine/engine.h"
 #include "support/seeded_random.h"
@@ -21,24 +21,24 @@ class SharedSubject : public Subject {
  public:
   SharedSubject() { open(); }
   ~SharedSubject() override {
-    guest_->close();
-    host_.reset();
+    client_->close();
+    server_.reset();
     engine_.reset();
   }
 
-  Broker& broker() override { return *guest_; }
-  Inspector& inspector() override { return *guest_; }
+  Broker& broker() override { return *client_; }
+  Inspector& inspector() override { return *client_; }
 
   void reopen() override {
-    guest_->close();
-    host_.reset();
+    client_->close();
+    server_.reset();
     engine_.reset();
     open();
   }
 
   void crash_and_reopen() override {
-    guest_->vanish();
-    host_.reset();  // It has noticed by then.
+    client_->abort_connection();
+    server_.reset();  // It has noticed by then.
     disk_.halt();
     engine_.reset();
     disk_.crash({.unsynced = support::Survival::kEverything});
@@ -64,12 +64,12 @@ class SharedSubject : public Subject {
         {.directory = "/data", .on_fatal = [](const Error&) {}, .disk = &disk_, .clock = &clock_, .random = &random_});
     if (!engine) throw std::runtime_error("the engine does not open: " + engine.error().message);
     engine_ = std::move(*engine);
-    auto host = Host::open(directory_.path(), *engine_);
-    if (!host) throw std::runtime_error("the host does not open: " + host.error().message);
-    host_ = std::move(*host);
-    auto greeted = greet_owner(directory_.path(), Milliseconds(10'000));
-    if (!greeted) throw std::runtime_error("the host does not answer: " + greeted.error().message);
-    guest_ = Guest::start(std::move(*greeted), []() -> Result<std::variant<Greeted, Successor>> {
+    auto server = SharedServer::open(directory_.path(), *engine_);
+    if (!server) throw std::runtime_error("the server does not open: " + server.error().message);
+    server_ = std::move(*server);
+    auto connected = connect_to_owner(directory_.path(), Milliseconds(10'000));
+    if (!connected) throw std::runtime_error("the server does not answer: " + connected.error().message);
+    client_ = SharedClient::start(std::move(*connected), []() -> Result<std::variant<OwnerConnection, LocalOwner>> {
       return Error{ErrorCode::kUnavailable, "there is no other owner"};
     });
   }
@@ -77,7 +77,7 @@ class SharedSubject : public Subject {
   // What the engine has handed out has also arrived: answers come behind it.
   void wait_until_arrived() {
     engine_->wait_until_idle();
-    (void)wait<std::vector<QueueInfo>>([this](auto done) { guest_->queues(std::move(done)); });
+    (void)wait<std::vector<QueueInfo>>([this](auto done) { client_->queues(std::move(done)); });
   }
 
   support::TemporaryDirectory directory_;
@@ -85,8 +85,8 @@ class SharedSubject : public Subject {
   support::SimulatedDisk disk_{1};
   support::SeededRandom random_{1};
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<Host> host_;
-  std::shared_ptr<Guest> guest_;
+  std::unique_ptr<SharedServer> server_;
+  std::shared_ptr<SharedClient> client_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Shared, BrokerConformance,

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <utility>
 
-#include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
@@ -196,10 +195,8 @@ constexpr std::array<std::string_view, 14> kCompatOptions = {
     "durable",   "retry_max",    "retry_timeout",  "retry_max_times",      "steps",                  "error_format",
     "queues",    "kind"};
 
-Status apply_option(Settings& settings, std::string_view text) {
-  const std::string_view name = text.substr(0, text.find('='));
-  const Result<std::string> value =
-      core::unescape_url(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
+Status apply_option(Settings& settings, std::string_view name, std::string_view escaped) {
+  const Result<std::string> value = core::unescape_url(escaped);
   if (!value) return value.error();
   const auto known = std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
   if (known == kOptions.end()) {
@@ -208,13 +205,8 @@ Status apply_option(Settings& settings, std::string_view text) {
       return {};
     }
     std::vector<std::string_view> names;
-    std::string list;
-    for (const Option& option : kOptions) {
-      names.push_back(option.name);
-      list += (list.empty() ? "" : ", ") + std::string(option.name);
-    }
-    return invalid("unknown option " + quoted(name) + " in the URL; known are " + list +
-                   core::did_you_mean(name, names));
+    for (const Option& option : kOptions) names.push_back(option.name);
+    return core::unknown_url_option(name, names);
   }
   if (known->tls_only && !settings.tls.enabled) {
     return invalid(std::string(name) + ": only with amqps, not with amqp");
@@ -301,14 +293,11 @@ Status parse_place(Settings& settings, std::string_view place, int usual_port) {
 Result<Settings> parse_amqp_url(std::string_view rest, bool tls) {
   Settings settings;
   settings.tls.enabled = tls;
-  const std::size_t question = rest.find('?');
-  if (Status place = parse_place(settings, rest.substr(0, question), tls ? 5671 : 5672); !place) return place.error();
-  std::string_view options = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
-  while (!options.empty()) {
-    const std::size_t end = std::min(options.find('&'), options.size());
-    if (Status applied = apply_option(settings, options.substr(0, end)); !applied) return applied.error();
-    options.remove_prefix(std::min(end + 1, options.size()));
-  }
+  if (Status place = parse_place(settings, rest.substr(0, rest.find('?')), tls ? 5671 : 5672); !place)
+    return place.error();
+  const Status applied = core::apply_url_options(
+      core::query_of(rest), [&](auto name, auto value) { return apply_option(settings, name, value); });
+  if (!applied) return applied.error();
   if (settings.compat.empty() && !settings.compat_options.empty()) {
     return invalid(settings.compat_options.front().first +
                    ": only together with compat=sneakers or compat=async-worker");

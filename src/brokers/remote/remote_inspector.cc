@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "brokers/remote/remote_broker.h"
+#include "core/url_escape.h"
 #include "wire/change_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
@@ -36,7 +37,7 @@ Answered confirming(Completion<void> done) {
 }
 
 std::string job_path(const JobId& id) { return "/v1/jobs/" + id.to_string(); }
-std::string queue_path(const std::string& queue) { return "/v1/queues/" + wire::percent_encoded(queue); }
+std::string queue_path(const std::string& queue) { return "/v1/queues/" + core::escape_url(queue); }
 
 }  // namespace
 

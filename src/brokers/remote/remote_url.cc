@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
 #include "core/url_escape.h"
@@ -80,24 +79,17 @@ struct Option {
 constexpr std::array kOptions = {Option{"token_file", set_token_file}, Option{"ca", set_ca}, Option{"batch", set_batch},
                                  Option{"patience", set_patience}};
 
-Status apply_option(RemoteSettings& settings, std::string_view text) {
-  const std::string_view name = text.substr(0, text.find('='));
+Status apply_option(RemoteSettings& settings, std::string_view name, std::string_view escaped) {
   if (name == "token") {
     return invalid("a token is not given in the URL, which others can see; use token_file=FILE or set BIDE_TOKEN");
   }
   const auto known = std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
   if (known == kOptions.end()) {
     std::vector<std::string_view> names;
-    std::string list;
-    for (const Option& option : kOptions) {
-      names.push_back(option.name);
-      list += (list.empty() ? "" : ", ") + std::string(option.name);
-    }
-    return invalid("unknown option " + quoted(name) + " in the URL; known are " + list +
-                   core::did_you_mean(name, names));
+    for (const Option& option : kOptions) names.push_back(option.name);
+    return core::unknown_url_option(name, names);
   }
-  const Result<std::string> value =
-      core::unescape_url(name.size() < text.size() ? text.substr(name.size() + 1) : std::string_view());
+  const Result<std::string> value = core::unescape_url(escaped);
   if (!value) return value.error();
   if (Status set = known->set(settings, *value); !set) {
     return Error{set.error().code, std::string(name) + ": " + set.error().message};
@@ -140,8 +132,7 @@ Status set_base(RemoteSettings& settings, std::string_view scheme, std::string_v
 Result<RemoteSettings> parse_remote_url(std::string_view scheme, std::string_view rest,
                                         std::string_view environment_token) {
   RemoteSettings settings;
-  const std::size_t question = rest.find('?');
-  std::string_view place = rest.substr(0, question);
+  std::string_view place = rest.substr(0, rest.find('?'));
   if (scheme == "http+unix") {
     if (place.starts_with("///")) place.remove_prefix(2);
     Result<std::string> path = core::unescape_url(place);
@@ -153,12 +144,9 @@ Result<RemoteSettings> parse_remote_url(std::string_view scheme, std::string_vie
   } else if (Status set = set_base(settings, scheme, place); !set) {
     return set.error();
   }
-  std::string_view options = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
-  while (!options.empty()) {
-    const std::size_t end = std::min(options.find('&'), options.size());
-    if (Status applied = apply_option(settings, options.substr(0, end)); !applied) return applied.error();
-    options.remove_prefix(std::min(end + 1, options.size()));
-  }
+  const Status applied = core::apply_url_options(
+      core::query_of(rest), [&](auto name, auto value) { return apply_option(settings, name, value); });
+  if (!applied) return applied.error();
   if (settings.token.empty() && !environment_token.empty()) {
     if (Status checked = check_token(environment_token, "BIDE_TOKEN"); !checked) return checked.error();
     settings.token = environment_token;

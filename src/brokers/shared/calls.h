@@ -1,5 +1,5 @@
-// Calls: every call of Broker and Inspector as a frame, carried out on a broker of this process. The host does this for
-// its guests, and a guest that has become the owner for the calls it still has.
+// Calls: every call of Broker and Inspector as a frame, carried out on a broker of this process. The server does this
+// for its clients, and a client that has become the owner for the calls it still has.
 
 #pragma once
 
@@ -26,14 +26,14 @@ Completion<T> replying(Reply reply) {
 }
 
 // False: there is no such call, or its payload is not one; nothing was done and reply will not be called.
-bool carry_out(FrameType type, std::string_view payload, Broker& broker, Inspector& inspector, Reply reply);
+bool execute(FrameType type, std::string_view payload, Broker& broker, Inspector& inspector, Reply reply);
 
 // A watch lasts, and can be given up.
-bool carry_out_watch(std::string_view payload, Inspector& inspector, Reply reply, GiveUp& give_up);
+bool execute_watch(std::string_view payload, Inspector& inspector, Reply reply, GiveUp& give_up);
 
 // Carrying it out a second time gives the same as once.
 bool is_repeatable(FrameType type);
 // Whether it changes no job: without an answer nothing has happened.
-bool is_question(FrameType type);
+bool is_read_only(FrameType type);
 
 }  // namespace bide::brokers::shared

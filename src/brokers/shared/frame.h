@@ -5,10 +5,10 @@
 //   u8  type        FrameType
 //   ...             the payload, see wire.h
 //
-//   guest                                  host
+//   client                                 server
 //   hello {"bide", version}           ->
 //                                     <-   hello {"bide", version, capabilities}
-//   holding {leases}                  ->   after a change of owner: leases from the one before
+//   held_leases {leases}              ->   after a change of owner: leases from the one before
 //   enqueue, settle, find ...         ->
 //                                     <-   answer {ok or error, value}
 //   subscribe {number, options}       ->
@@ -21,7 +21,7 @@
 //   goodbye                           ->   answers to all calls before it, then the end of the stream
 //                                     <-   goodbye: what was not answered before it was not begun
 //
-// The greeting is the same in every version: two sides of different versions can tell each other so.
+// The handshake is the same in every version: two sides of different versions can tell each other so.
 
 #pragma once
 
@@ -44,7 +44,7 @@ enum class FrameType : std::uint8_t {
   kAnswer = 3,
   kLeases = 4,
   kPressure = 5,
-  kHolding = 6,
+  kHeldLeases = 6,
   kSubscribe = 7,
   kUnsubscribe = 8,
   kSetCredit = 9,
@@ -70,6 +70,7 @@ enum class FrameType : std::uint8_t {
 
 inline constexpr std::size_t kFrameBytes = 64ull << 20;  // The longest frame, without the length itself.
 inline constexpr std::size_t kFrameHeader = 13;
+inline constexpr std::size_t kReadBytes = 256 << 10;  // Of one read from a socket.
 // A batch that is longer than this goes in several frames.
 inline constexpr std::size_t kPieceBytes = 24ull << 20;
 

@@ -61,7 +61,7 @@ class Child {
       line += c;
     }
   }
-  std::string ask(const std::string& line) {
+  std::string call(const std::string& line) {
     tell(line);
     return hear();
   }
@@ -107,7 +107,7 @@ void enqueue_surely(SharedStore& store, const Job& job) {
   }
 }
 
-TEST(SharedStore, TheFirstOwnsAndTheOthersAreItsGuests) {
+TEST(SharedStore, TheFirstOwnsAndTheOthersAreItsClients) {
   const TemporaryDirectory directory;
   auto first = open(directory);
   auto second = open(directory);
@@ -122,12 +122,12 @@ TEST(SharedStore, WorkIsSharedBetweenProcesses) {
   const TemporaryDirectory directory;
   auto store = open(directory);
   Child child(directory.path());
-  EXPECT_EQ(child.ask("open"), "guest");
-  EXPECT_EQ(child.ask("enqueue 100"), "enqueued 100");
+  EXPECT_EQ(child.call("open"), "client");
+  EXPECT_EQ(child.call("enqueue 100"), "enqueued 100");
   EXPECT_EQ(queue_of(*store).ready, 100u);
-  EXPECT_EQ(child.ask("work 100"), "worked 100");
+  EXPECT_EQ(child.call("work 100"), "worked 100");
   EXPECT_EQ(queue_of(*store).done, 100u);
-  EXPECT_EQ(child.ask("close"), "closed");
+  EXPECT_EQ(child.call("close"), "closed");
 }
 
 TEST(SharedStore, ProcessesThatStartAtTheSameMomentShareAFreshDirectory) {
@@ -139,7 +139,7 @@ TEST(SharedStore, ProcessesThatStartAtTheSameMomentShareAFreshDirectory) {
     int owners = 0;
     for (Child& child : children) {
       const std::string role = child.hear();
-      EXPECT_TRUE(role == "owner" || role == "guest") << role;
+      EXPECT_TRUE(role == "owner" || role == "client") << role;
       owners += role == "owner" ? 1 : 0;
     }
     EXPECT_EQ(owners, 1);
@@ -154,7 +154,7 @@ TEST(SharedStore, ProcessesThatStartAtTheSameMomentShareAFreshDirectory) {
 TEST(SharedStore, AThousandCallsAreUnderWayAtOnce) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
-  ASSERT_EQ(owner.ask("open"), "owner");
+  ASSERT_EQ(owner.call("open"), "owner");
   std::atomic<int> good = 0;
   auto store = open(directory);
   for (int i = 0; i < 1000; ++i) {
@@ -166,11 +166,11 @@ TEST(SharedStore, AThousandCallsAreUnderWayAtOnce) {
   EXPECT_EQ(good, 1000);
 }
 
-TEST(SharedStore, WhenTheOwnerIsKilledAGuestTakesOverAndNothingIsLost) {
+TEST(SharedStore, WhenTheOwnerIsKilledAClientTakesOverAndNothingIsLost) {
   const TemporaryDirectory directory;
   for (std::uint32_t round = 0; round < 5; ++round) {
     Child owner(directory.path());
-    ASSERT_EQ(owner.ask("open"), "owner");
+    ASSERT_EQ(owner.call("open"), "owner");
     std::set<JobId> wanted;
     std::mutex mutex;
     std::set<JobId> confirmed;
@@ -207,10 +207,10 @@ TEST(SharedStore, WhenTheOwnerIsKilledAGuestTakesOverAndNothingIsLost) {
   }
 }
 
-TEST(SharedStore, AnOwnerThatEndsInOrderCostsItsGuestsNothing) {
+TEST(SharedStore, AnOwnerThatEndsInOrderCostsItsClientsNothing) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
-  ASSERT_EQ(owner.ask("open"), "owner");
+  ASSERT_EQ(owner.call("open"), "owner");
   std::atomic<int> good = 0;
   std::atomic<int> bad = 0;
   auto store = open(directory);
@@ -229,13 +229,13 @@ TEST(SharedStore, AnOwnerThatEndsInOrderCostsItsGuestsNothing) {
   EXPECT_EQ(queue_of(*store).ready, 1000u);
 }
 
-TEST(SharedStore, ALeaseOfAKilledGuestIsGivenOutAgainAtOnceAndCountsAsACrash) {
+TEST(SharedStore, ALeaseOfAKilledClientIsGivenOutAgainAtOnceAndCountsAsACrash) {
   const TemporaryDirectory directory;
   auto store = open(directory);
   for (int i = 0; i < 3; ++i) enqueue_one(*store);
   Child child(directory.path());
-  ASSERT_EQ(child.ask("open"), "guest");
-  ASSERT_EQ(child.ask("take 3"), "taken 3");
+  ASSERT_EQ(child.call("open"), "client");
+  ASSERT_EQ(child.call("take 3"), "taken 3");
   Basket basket;
   auto subscription = subscribe(*store, basket);
   child.kill();
@@ -246,7 +246,7 @@ TEST(SharedStore, ALeaseOfAKilledGuestIsGivenOutAgainAtOnceAndCountsAsACrash) {
   }
 }
 
-TEST(SharedStore, AJobThatKillsThreeGuestsIsDeadAsPoison) {
+TEST(SharedStore, AJobThatKillsThreeClientsIsDeadAsPoison) {
   const TemporaryDirectory directory;
   std::atomic<bool> finished = false;
   auto store = open(directory);
@@ -254,8 +254,8 @@ TEST(SharedStore, AJobThatKillsThreeGuestsIsDeadAsPoison) {
   store->watch(id, [&](const Result<JobInfo>&) { finished = true; });
   for (int crash = 0; crash < 3; ++crash) {
     Child child(directory.path());
-    ASSERT_EQ(child.ask("open"), "guest");
-    ASSERT_EQ(child.ask("take 1"), "taken 1");
+    ASSERT_EQ(child.call("open"), "client");
+    ASSERT_EQ(child.call("take 1"), "taken 1");
     child.kill();
   }
   const auto info = wait<JobInfo>([&](auto done) { store->watch(id, std::move(done)); });
@@ -266,14 +266,14 @@ TEST(SharedStore, AJobThatKillsThreeGuestsIsDeadAsPoison) {
   EXPECT_TRUE(finished);
 }
 
-TEST(SharedStore, LeasesOfAGuestThatEndsInOrderAreReturnedUncharged) {
+TEST(SharedStore, LeasesOfAClientThatEndsInOrderAreReturnedUncharged) {
   const TemporaryDirectory directory;
   auto store = open(directory);
   enqueue_one(*store);
   Child child(directory.path());
-  ASSERT_EQ(child.ask("open"), "guest");
-  ASSERT_EQ(child.ask("take 1"), "taken 1");
-  ASSERT_EQ(child.ask("close"), "closed");
+  ASSERT_EQ(child.call("open"), "client");
+  ASSERT_EQ(child.call("take 1"), "taken 1");
+  ASSERT_EQ(child.call("close"), "closed");
   Basket basket;
   auto subscription = subscribe(*store, basket);
   const Lease lease = basket.take_one();
@@ -284,7 +284,7 @@ TEST(SharedStore, LeasesOfAGuestThatEndsInOrderAreReturnedUncharged) {
 TEST(SharedStore, ALeaseAndItsSubscriptionSurviveTheDeathOfTheOwner) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
-  ASSERT_EQ(owner.ask("open"), "owner");
+  ASSERT_EQ(owner.call("open"), "owner");
   auto store = open(directory);
   const JobId first = enqueue_one(*store);
   Basket basket;
@@ -309,7 +309,7 @@ TEST(SharedStore, ALeaseAndItsSubscriptionSurviveTheDeathOfTheOwner) {
 TEST(SharedStore, LeasesThatEndedWithoutAWordDoNotCountAgainstTheCreditOfTheNextOwner) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
-  ASSERT_EQ(owner.ask("open"), "owner");
+  ASSERT_EQ(owner.call("open"), "owner");
   auto store = open(directory);
   Basket basket;
   auto subscription = std::move(store->subscribe({.credit = 1, .lease = Milliseconds(100)}, basket.sink()).value());
@@ -329,7 +329,7 @@ TEST(SharedStore, LeasesThatEndedWithoutAWordDoNotCountAgainstTheCreditOfTheNext
 TEST(SharedStore, ALeaseOfAnEarlierOwnerGivesItsCreditBackWhenItsTimeIsOver) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
-  ASSERT_EQ(owner.ask("open"), "owner");
+  ASSERT_EQ(owner.call("open"), "owner");
   auto store = open(directory);
   Basket basket;
   auto subscription = std::move(store->subscribe({.credit = 1, .lease = Milliseconds(1000)}, basket.sink()).value());
@@ -345,34 +345,34 @@ TEST(SharedStore, ALeaseOfAnEarlierOwnerGivesItsCreditBackWhenItsTimeIsOver) {
   EXPECT_EQ(basket.take_one().job.id, second.id) << "though nobody has spoken of the first again";
 }
 
-TEST(SharedStore, TheNextOwnerNoticesTheDeathOfAGuestItInherited) {
+TEST(SharedStore, TheNextOwnerNoticesTheDeathOfAClientItInherited) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
-  ASSERT_EQ(owner.ask("open"), "owner");
-  Child guest(directory.path());
-  ASSERT_EQ(guest.ask("open"), "guest");
-  ASSERT_EQ(guest.ask("enqueue 1"), "enqueued 1");
-  ASSERT_EQ(guest.ask("take 1"), "taken 1");
+  ASSERT_EQ(owner.call("open"), "owner");
+  Child other(directory.path());
+  ASSERT_EQ(other.call("open"), "client");
+  ASSERT_EQ(other.call("enqueue 1"), "enqueued 1");
+  ASSERT_EQ(other.call("take 1"), "taken 1");
   owner.kill();
   // Whichever of the two takes over, the lease is still held.
   auto store = open(directory);
-  while (guest.ask("enqueue 1 other") != "enqueued 1") {
+  while (other.call("enqueue 1 other") != "enqueued 1") {
   }
   EXPECT_EQ(queue_of(*store).running, 1u);
-  if (guest.ask("role") == "owner") {
-    guest.kill();
+  if (other.call("role") == "owner") {
+    other.kill();
     return;  // Its lease was one of another process and runs out in time.
   }
   Basket basket;
   auto subscription = subscribe(*store, basket);
-  guest.kill();
+  other.kill();
   EXPECT_EQ(basket.take_one().counts, (AttemptCounts{.crashed = 1}));
 }
 
 TEST(SharedStore, AWatchSurvivesTheDeathOfTheOwner) {
   const TemporaryDirectory directory;
   Child owner(directory.path());
-  ASSERT_EQ(owner.ask("open"), "owner");
+  ASSERT_EQ(owner.call("open"), "owner");
   auto store = open(directory);
   const JobId id = enqueue_one(*store);
   Basket basket;
@@ -402,13 +402,13 @@ TEST(SharedStore, CallsOfAStoreWithoutAnOwnerCompleteInTheEnd) {
   auto owner = open(directory);
   auto opened = SharedStore::open(options_for(directory.path()), Milliseconds(100));
   ASSERT_TRUE(opened);
-  SharedStore& guest = **opened;
-  enqueue_one(guest);
+  SharedStore& other = **opened;
+  enqueue_one(other);
   owner.reset();
-  // As soon as the owner is gone somebody else has the directory, and never says a word. If the guest was faster, it
+  // As soon as the owner is gone somebody else has the directory, and never says a word. If the client was faster, it
   // is the owner now and everything works.
   const auto lock = platform::lock_directory(directory.path());
-  const auto answer = enqueue(guest, {job_for()});
+  const auto answer = enqueue(other, {job_for()});
   if (lock) {
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
@@ -416,8 +416,8 @@ TEST(SharedStore, CallsOfAStoreWithoutAnOwnerCompleteInTheEnd) {
     // Its patience may have ended before it was ready.
     Job job = job_for();
     job.id = id_number(1);
-    enqueue_surely(guest, job);
-    EXPECT_TRUE(guest.is_owner());
+    enqueue_surely(other, job);
+    EXPECT_TRUE(other.is_owner());
   }
 }
 

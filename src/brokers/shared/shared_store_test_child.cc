@@ -1,10 +1,10 @@
 // Another process on a data directory, told what to do line by line on its standard input; it answers likewise.
 //
-//   open               owner | guest | error TEXT
+//   open               owner | client | error TEXT
 //   enqueue N QUEUE    enqueued N
 //   take N QUEUE       taken N            leases that are kept and never settled
 //   work N QUEUE       worked N           leases that are settled as done
-//   role               owner | guest
+//   role               owner | client
 //   close              closed
 
 #include <condition_variable>
@@ -45,7 +45,7 @@ struct Child {
   std::vector<std::unique_ptr<Basket>> baskets = {};
   std::vector<std::unique_ptr<Subscription>> subscriptions = {};
 
-  std::string role() const { return store->is_owner() ? "owner" : "guest"; }
+  std::string role() const { return store->is_owner() ? "owner" : "client"; }
 
   std::string open() {
     engine::EngineOptions options;

@@ -20,6 +20,7 @@
 #include "bide/broker.h"
 #include "bide/inspector.h"
 #include "core/encoding.h"
+#include "core/enums.h"
 
 namespace bide::brokers::shared {
 
@@ -148,23 +149,6 @@ struct Fields<AuditReport> {
   static auto of(auto& v) { return std::tie(v.accepted, v.done, v.removed, v.live, v.details, v.problems); }
 };
 
-// ---- The last value of each enumeration.
-
-template <class E>
-inline constexpr E kLast = E{};
-template <>
-inline constexpr ErrorCode kLast<ErrorCode> = ErrorCode::kUnsupported;
-template <>
-inline constexpr RetryPolicy::Shape kLast<RetryPolicy::Shape> = RetryPolicy::Shape::kExponential;
-template <>
-inline constexpr Fault kLast<Fault> = Fault::kCrashed;
-template <>
-inline constexpr DeadReason kLast<DeadReason> = DeadReason::kDamaged;
-template <>
-inline constexpr JobState kLast<JobState> = JobState::kDead;
-template <>
-inline constexpr Pressure::Level kLast<Pressure::Level> = Pressure::Level::kBlocked;
-
 // ---- Reading and writing.
 
 // Beyond twice the longest delay a span is no more valid than at it, and sums with it cannot overflow.
@@ -185,7 +169,7 @@ struct Wire {
     T value{};
     if constexpr (std::is_enum_v<T>) {
       const std::uint8_t number = in.u8();
-      if (number > static_cast<std::uint8_t>(kLast<T>)) in.fail();
+      if (number > static_cast<std::uint8_t>(core::kLast<T>)) in.fail();
       if (in.ok()) value = static_cast<T>(number);
     } else {
       std::apply([&](auto&... field) { ((field = Wire<std::remove_cvref_t<decltype(field)>>::take(in)), ...); },

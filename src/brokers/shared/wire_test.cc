@@ -31,7 +31,7 @@ JobId any_id() { return JobId(*rc::gen::arbitrary<std::array<std::uint8_t, 16>>(
 
 template <class E>
 E any_of() {
-  return static_cast<E>(*rc::gen::inRange<int>(0, static_cast<int>(kLast<E>) + 1));
+  return static_cast<E>(*rc::gen::inRange<int>(0, static_cast<int>(core::kLast<E>) + 1));
 }
 
 template <class Make>
@@ -123,7 +123,11 @@ SubscribeOptions any_options() {
   return {some([] {
             return QueueShare{any_text(), *rc::gen::arbitrary<int>()};
           }),
-          *rc::gen::arbitrary<int>(), *rc::gen::arbitrary<int>(), any_span(), any_text(), any_bool()};
+          *rc::gen::arbitrary<int>(),
+          *rc::gen::arbitrary<int>(),
+          any_span(),
+          any_text(),
+          any_bool()};
 }
 
 AuditReport any_report() {

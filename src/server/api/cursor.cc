@@ -1,7 +1,7 @@
 #include "server/api/cursor.h"
 
 #include "server/api/digest.h"
-#include "wire/base64.h"
+#include "core/base64.h"
 #include "wire/filter_query.h"
 
 namespace bide::server {
@@ -22,7 +22,7 @@ std::string check_of(std::string_view cursor, JobFilter filter) {
 
 std::string sealed_cursor(std::string_view cursor, const JobFilter& filter) {
   if (cursor.empty()) return {};
-  std::string text = wire::to_base64(cursor);
+  std::string text = core::to_base64(cursor);
   // Nothing in it needs to be escaped in a URL.
   for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
   while (text.ends_with('=')) text.pop_back();
@@ -35,7 +35,7 @@ std::optional<std::string> opened_cursor(std::string_view sealed, const JobFilte
   std::string text(sealed.substr(0, dot));
   for (char& c : text) c = c == '-' ? '+' : c == '_' ? '/' : c;
   while (text.size() % 4 != 0) text += '=';
-  const auto cursor = wire::from_base64(text);
+  const auto cursor = core::from_base64(text);
   if (!cursor || sealed.substr(dot + 1) != check_of(*cursor, filter)) return std::nullopt;
   return cursor;
 }

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/quote.h"
-#include "wire/base64.h"
+#include "core/base64.h"
 
 namespace bide::server {
 
@@ -18,7 +18,7 @@ Result<std::vector<std::string>> read_keys(const std::vector<std::string>& secre
   std::vector<std::string> keys;
   for (const std::string& secret : secrets) {
     auto key =
-        secret.starts_with(kPrefix) ? wire::from_base64(std::string_view(secret).substr(kPrefix.size())) : std::nullopt;
+        secret.starts_with(kPrefix) ? core::from_base64(std::string_view(secret).substr(kPrefix.size())) : std::nullopt;
     if (!key || key->size() < 24 || key->size() > 64) {
       return Error{ErrorCode::kInvalidArgument, "secret " + std::to_string(keys.size() + 1) + where +
                                                     " is not whsec_ followed by base64 of 24 to 64 bytes"};
@@ -63,7 +63,7 @@ std::string WebhookSigner::sign(std::string_view host, std::string_view id, std:
   std::string signature;
   for (const std::string& key : keys) {
     if (!signature.empty()) signature += ' ';
-    signature += "v1," + wire::to_base64(hmac_sha256(key, text));
+    signature += "v1," + core::to_base64(hmac_sha256(key, text));
   }
   return signature;
 }

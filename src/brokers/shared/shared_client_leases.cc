@@ -1,12 +1,12 @@
-// Guest, its subscriptions and the leases that come of them.
+// SharedClient, its subscriptions and the leases that come of them.
 
 #include <algorithm>
 #include <utility>
 
 #include "bide/wait.h"
-#include "brokers/shared/guest.h"
-#include "platform/clock.h"
+#include "brokers/shared/shared_client.h"
 #include "platform/fatal.h"
+#include "platform/now_ms.h"
 
 namespace bide::brokers::shared {
 
@@ -14,31 +14,29 @@ namespace {
 
 constexpr std::int64_t kHeldCheckMs = 100;  // All of them are looked at, so not more often than that.
 
-std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
-
 }  // namespace
 
 // What a subscriber holds in its hands; it may outlive the store.
-class Guest::Handle : public Subscription {
+class SharedClient::Handle : public Subscription {
  public:
-  Handle(std::shared_ptr<Guest> guest, std::uint64_t number) : guest_(std::move(guest)), number_(number) {}
-  ~Handle() override { guest_->unsubscribe(number_); }
-  void set_credit(int credit) override { guest_->set_credit(number_, credit); }
-  void set_delivery_limit(std::uint64_t deliveries) override { guest_->set_delivery_limit(number_, deliveries); }
+  Handle(std::shared_ptr<SharedClient> client, std::uint64_t number) : client_(std::move(client)), number_(number) {}
+  ~Handle() override { client_->unsubscribe(number_); }
+  void set_credit(int credit) override { client_->set_credit(number_, credit); }
+  void set_delivery_limit(std::uint64_t deliveries) override { client_->set_delivery_limit(number_, deliveries); }
 
  private:
-  const std::shared_ptr<Guest> guest_;
+  const std::shared_ptr<SharedClient> client_;
   const std::uint64_t number_;
 };
 
-Result<std::unique_ptr<Subscription>> Guest::subscribe(SubscribeOptions options, LeaseSink sink) {
+Result<std::unique_ptr<Subscription>> SharedClient::subscribe(SubscribeOptions options, LeaseSink sink) {
   const std::uint64_t number = ++last_number_;
   std::string frame = make_frame(FrameType::kSubscribe, number, [&](Encoder& out) { put(out, number, options); });
   if (frame.size() > kFrameBytes) return Error{ErrorCode::kInvalidArgument, "queues: too many"};
   {
     std::unique_lock lock(mutex_);
-    if (state_ == State::kSucceeded) {
-      Broker* const broker = successor_.broker;
+    if (state_ == State::kOwner) {
+      Broker* const broker = local_owner_.broker;
       lock.unlock();
       return broker->subscribe(std::move(options), std::move(sink));
     }
@@ -73,7 +71,7 @@ Result<std::unique_ptr<Subscription>> Guest::subscribe(SubscribeOptions options,
   return std::unique_ptr<Subscription>(new Handle(shared_from_this(), number));
 }
 
-void Guest::unsubscribe(std::uint64_t number) {
+void SharedClient::unsubscribe(std::uint64_t number) {
   std::unique_ptr<Subscription> inner;  // Destroyed without the lock.
   std::unique_lock lock(mutex_);
   auto found = subscriptions_.find(number);
@@ -83,7 +81,7 @@ void Guest::unsubscribe(std::uint64_t number) {
     const std::uint64_t call = ++last_number_;
     std::string frame = make_frame(FrameType::kUnsubscribe, call, [&](Encoder& out) { put(out, number); });
     if (std::this_thread::get_id() == thread_.get_id()) {
-      say(std::move(frame));
+      send_one_way(std::move(frame));
     } else {
       lock.unlock();
       // Leases that are under way still reach the sink; after the answer there are none.
@@ -97,7 +95,7 @@ void Guest::unsubscribe(std::uint64_t number) {
   }
   inner = std::move(found->second.inner);
   subscriptions_.erase(found);
-  // Not answered yet, as it was made by the guest's own thread: the next owner must not hear of it.
+  // Not answered yet, as it was made by the client's own thread: the next owner must not hear of it.
   if (const auto call = calls_.find(number); call != calls_.end()) {
     unanswered_bytes_ -= call->second.frame->size();
     calls_.erase(call);
@@ -105,7 +103,7 @@ void Guest::unsubscribe(std::uint64_t number) {
   lock.unlock();
 }
 
-void Guest::set_credit(std::uint64_t number, int credit) {
+void SharedClient::set_credit(std::uint64_t number, int credit) {
   std::lock_guard lock(mutex_);
   const auto found = subscriptions_.find(number);
   if (found == subscriptions_.end()) return;
@@ -113,7 +111,7 @@ void Guest::set_credit(std::uint64_t number, int credit) {
   renew_credit(number, found->second);
 }
 
-void Guest::set_delivery_limit(std::uint64_t number, std::uint64_t deliveries) {
+void SharedClient::set_delivery_limit(std::uint64_t number, std::uint64_t deliveries) {
   std::lock_guard lock(mutex_);
   const auto found = subscriptions_.find(number);
   if (found == subscriptions_.end()) return;
@@ -121,10 +119,10 @@ void Guest::set_delivery_limit(std::uint64_t number, std::uint64_t deliveries) {
   renew_credit(number, found->second);
 }
 
-void Guest::mark_delivered(std::vector<LeaseRef> leases) {
+void SharedClient::mark_delivered(std::vector<LeaseRef> leases) {
   std::unique_lock lock(mutex_);
-  if (state_ == State::kSucceeded) {
-    Broker* const broker = successor_.broker;
+  if (state_ == State::kOwner) {
+    Broker* const broker = local_owner_.broker;
     lock.unlock();
     return broker->mark_delivered(std::move(leases));
   }
@@ -132,31 +130,31 @@ void Guest::mark_delivered(std::vector<LeaseRef> leases) {
     if (const auto held = held_.find(lease.token); held != held_.end()) held->second.delivered = true;
   }
   if (state_ != State::kConnected) return;
-  say(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, leases); }));
+  send_one_way(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, leases); }));
 }
 
-void Guest::renew_credit(std::uint64_t number, Subscribed& subscribed) {
+void SharedClient::renew_credit(std::uint64_t number, Subscribed& subscribed) {
   if (subscribed.delivery_limit) {
     const std::uint64_t limit = subscribed.limit_at_owner();
     if (subscribed.inner != nullptr) return subscribed.inner->set_delivery_limit(limit);
     if (state_ != State::kConnected) return;
-    return say(make_frame(FrameType::kSetDeliveryLimit, 0, [&](Encoder& out) { put(out, number, limit); }));
+    return send_one_way(make_frame(FrameType::kSetDeliveryLimit, 0, [&](Encoder& out) { put(out, number, limit); }));
   }
   if (subscribed.inner != nullptr) {
     subscribed.inner->set_credit(subscribed.rest());
   } else if (state_ == State::kConnected) {
-    say(make_frame(FrameType::kSetCredit, 0, [&](Encoder& out) { put(out, number, subscribed.rest()); }));
+    send_one_way(make_frame(FrameType::kSetCredit, 0, [&](Encoder& out) { put(out, number, subscribed.rest()); }));
   }
 }
 
-void Guest::release(const std::vector<std::uint64_t>& tokens) {
+void SharedClient::release(const std::vector<std::uint64_t>& tokens) {
   std::lock_guard lock(mutex_);
   for (const std::uint64_t token : tokens) {
     if (const auto found = held_.find(token); found != held_.end()) release(found);
   }
 }
 
-Guest::HeldLeases::iterator Guest::release(HeldLeases::iterator held) {
+SharedClient::HeldLeases::iterator SharedClient::release(HeldLeases::iterator held) {
   const auto subscribed = subscriptions_.find(held->second.subscription);
   if (held->second.carried && subscribed != subscriptions_.end()) {
     platform::require(subscribed->second.carried > 0, "a subscription counts the leases that it carries");
@@ -166,21 +164,21 @@ Guest::HeldLeases::iterator Guest::release(HeldLeases::iterator held) {
   return held_.erase(held);
 }
 
-void Guest::renew(const std::vector<std::uint64_t>& tokens) {
-  const std::int64_t now = now_ms();
+void SharedClient::renew(const std::vector<std::uint64_t>& tokens) {
+  const std::int64_t now = platform::now_ms();
   std::lock_guard lock(mutex_);
   for (const std::uint64_t token : tokens) {
     if (const auto found = held_.find(token); found != held_.end()) renew(found->second, now);
   }
 }
 
-void Guest::renew(Held& held, std::int64_t since_ms) {
+void SharedClient::renew(Held& held, std::int64_t since_ms) {
   held.deadline_ms = since_ms + held.lease_ms;
   held_check_ms_ = std::min(held_check_ms_, held.deadline_ms);
 }
 
 // The owner has given them to somebody else by now: whoever had them here does not speak of them any more.
-void Guest::expire_held(std::int64_t now) {
+void SharedClient::expire_held(std::int64_t now) {
   if (now < held_check_ms_) return;
   std::int64_t earliest = kNever;
   for (auto at = held_.begin(); at != held_.end();) {
@@ -195,7 +193,7 @@ void Guest::expire_held(std::int64_t now) {
   check_carried();
 }
 
-void Guest::check_carried() const {
+void SharedClient::check_carried() const {
   std::map<std::uint64_t, int> carried;
   for (const auto& [token, held] : held_) carried[held.subscription] += held.carried ? 1 : 0;
   for (const auto& [number, subscribed] : subscriptions_) {
@@ -203,8 +201,8 @@ void Guest::check_carried() const {
   }
 }
 
-Completion<std::vector<Extended>> Guest::noting(const std::vector<LeaseRef>& leases,
-                                                Completion<std::vector<Extended>> done) {
+Completion<std::vector<Extended>> SharedClient::tracking(const std::vector<LeaseRef>& leases,
+                                                         Completion<std::vector<Extended>> done) {
   std::vector<std::uint64_t> tokens;
   for (const LeaseRef& lease : leases) tokens.push_back(lease.token);
   return [this, tokens = std::move(tokens), done = std::move(done)](Result<std::vector<Extended>> result) {
@@ -219,8 +217,8 @@ Completion<std::vector<Extended>> Guest::noting(const std::vector<LeaseRef>& lea
   };
 }
 
-Completion<std::vector<Status>> Guest::noting(const std::vector<Settlement>& settlements,
-                                              Completion<std::vector<Status>> done) {
+Completion<std::vector<Status>> SharedClient::tracking(const std::vector<Settlement>& settlements,
+                                                       Completion<std::vector<Status>> done) {
   std::vector<std::uint64_t> tokens;
   for (const Settlement& settlement : settlements) tokens.push_back(settlement.lease.token);
   return [this, tokens = std::move(tokens), done = std::move(done)](Result<std::vector<Status>> result) {

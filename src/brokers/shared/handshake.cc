@@ -1,15 +1,13 @@
-#include "brokers/shared/greeting.h"
+#include "brokers/shared/handshake.h"
 
 #include <utility>
 
 #include "brokers/shared/wire.h"
-#include "platform/clock.h"
+#include "platform/now_ms.h"
 
 namespace bide::brokers::shared {
 
 namespace {
-
-std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
 
 Error no_answer(const std::string& directory) {
   return {ErrorCode::kUnavailable, "the owner of data directory " + directory + " does not answer"};
@@ -24,35 +22,35 @@ Error other_version(const std::string& directory, std::uint32_t version) {
 
 }  // namespace
 
-Result<Greeted> greet_owner(const std::string& directory, Milliseconds at_most) {
-  const std::int64_t deadline = now_ms() + at_most.count();
+Result<OwnerConnection> connect_to_owner(const std::string& directory, Milliseconds at_most) {
+  const std::int64_t deadline = platform::now_ms() + at_most.count();
   auto socket = platform::LocalSocket::connect(directory, kSocketName);
   if (!socket) {
     if (socket.error().code == ErrorCode::kNotFound) return no_answer(directory);
     return socket.error();
   }
-  Greeted greeted{std::move(*socket), {}, {}};
+  OwnerConnection connected{std::move(*socket), {}, {}};
   const std::string hello = make_frame(FrameType::kHello, 0, [](Encoder& out) {
     out.string(kMagic);
     out.u32(kProtocolVersion);
   });
   const std::string_view piece = hello;
-  if (greeted.socket.send({&piece, 1}).bytes != hello.size()) return no_answer(directory);
+  if (connected.socket.send({&piece, 1}).bytes != hello.size()) return no_answer(directory);
   // No stranger can have made the socket, unless the directory is open to strangers.
-  if (!greeted.socket.is_trusted()) {
+  if (!connected.socket.is_trusted()) {
     return Error{ErrorCode::kPermissionDenied, "data directory " + directory + " is owned by another user's process"};
   }
   Frame frame;
   FrameReader::Next next = FrameReader::Next::kMore;
-  while ((next = greeted.incoming.next(frame)) == FrameReader::Next::kMore) {
-    const std::int64_t left = deadline - now_ms();
-    platform::Readiness waited{greeted.socket.descriptor(), true, false};
+  while ((next = connected.incoming.next(frame)) == FrameReader::Next::kMore) {
+    const std::int64_t left = deadline - platform::now_ms();
+    platform::Readiness waited{connected.socket.descriptor(), true, false};
     platform::wait_ready({&waited, 1}, Milliseconds(left));
     if (!waited.read && left <= 0) return no_answer(directory);
     constexpr std::size_t kBytes = 4096;
-    const platform::Transfer transfer = greeted.socket.receive(greeted.incoming.room(kBytes), kBytes);
+    const platform::Transfer transfer = connected.socket.receive(connected.incoming.room(kBytes), kBytes);
     if (transfer.closed) return no_answer(directory);
-    greeted.incoming.filled(transfer.bytes);
+    connected.incoming.filled(transfer.bytes);
   }
   Decoder in(frame.payload);
   const std::string_view magic = in.string();
@@ -61,9 +59,9 @@ Result<Greeted> greet_owner(const std::string& directory, Milliseconds at_most) 
     return no_answer(directory);
   }
   if (version != kProtocolVersion) return other_version(directory, version);
-  greeted.capabilities = take<Capabilities>(in);
+  connected.capabilities = take<Capabilities>(in);
   if (!in.done()) return no_answer(directory);
-  return greeted;
+  return connected;
 }
 
 }  // namespace bide::brokers::shared

@@ -1,4 +1,4 @@
-// greet_owner: goes to the owner of a data directory, if there is one that listens.
+// connect_to_owner: connects to the process that owns a data directory, and exchanges the hello frames.
 
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace bide::brokers::shared {
 
-struct Greeted {
+struct OwnerConnection {
   platform::LocalSocket socket;
-  FrameReader incoming;  // May hold more than the greeting.
+  FrameReader incoming;  // May hold more than the handshake.
   Capabilities capabilities;
 };
 
-// Waits at most so long for the owner's word.
+// Waits at most so long for the hello of the owner.
 //
 // kUnavailable: nobody answers; there may be an owner who is about to. kNewerVersion: the owner's bide is newer.
 // kUnsupported: it is older. kPermissionDenied: it is another user's.
-Result<Greeted> greet_owner(const std::string& directory, Milliseconds at_most);
+Result<OwnerConnection> connect_to_owner(const std::string& directory, Milliseconds at_most);
 
 }  // namespace bide::brokers::shared

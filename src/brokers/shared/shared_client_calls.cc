@@ -1,9 +1,9 @@
-// Guest, the calls of Broker and Inspector: each becomes a frame, and its answer what the caller waits for.
+// SharedClient, the calls of Broker and Inspector: each becomes a frame, and its answer what the caller waits for.
 
 #include <memory>
 #include <utility>
 
-#include "brokers/shared/guest.h"
+#include "brokers/shared/shared_client.h"
 #include "core/job_rules.h"
 #include "platform/clock.h"
 
@@ -51,7 +51,7 @@ Error refusal(const Settlement& settlement) {
 }  // namespace
 
 template <class T, class... Args>
-std::uint64_t Guest::ask(FrameType type, Completion<T> done, const Args&... arguments) {
+std::uint64_t SharedClient::call(FrameType type, Completion<T> done, const Args&... arguments) {
   const std::uint64_t number = ++last_number_;
   std::string frame = make_frame(type, number, [&](Encoder& out) { put(out, arguments...); });
   if (frame.size() > kFrameBytes) {
@@ -71,25 +71,25 @@ std::uint64_t Guest::ask(FrameType type, Completion<T> done, const Args&... argu
 
 // A call that goes in pieces, one after the other: the owner never has more than one of them to hold.
 template <class Item, class R>
-struct Guest::Batch {
+struct SharedClient::Batch {
   std::vector<Item> items;
   std::vector<R> results;  // So far.
   Completion<std::vector<R>> done;
 };
 
 template <class Item, class R>
-void Guest::ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done) {
+void SharedClient::call_in_pieces(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done) {
   std::size_t bytes = 0;
   for (const Item& item : items) bytes += bytes_of(item);
   if (bytes <= kPieceBytes) {
-    ask<std::vector<R>>(type, std::move(done), items);
+    call<std::vector<R>>(type, std::move(done), items);
     return;
   }
-  ask_for_more(type, std::make_shared<Batch<Item, R>>(Batch<Item, R>{std::move(items), {}, std::move(done)}));
+  call_next_piece(type, std::make_shared<Batch<Item, R>>(Batch<Item, R>{std::move(items), {}, std::move(done)}));
 }
 
 template <class Item, class R>
-void Guest::ask_for_more(FrameType type, std::shared_ptr<Batch<Item, R>> batch) {
+void SharedClient::call_next_piece(FrameType type, std::shared_ptr<Batch<Item, R>> batch) {
   const std::size_t first = batch->results.size();
   std::vector<Item> piece;
   std::size_t bytes = 0;
@@ -97,7 +97,7 @@ void Guest::ask_for_more(FrameType type, std::shared_ptr<Batch<Item, R>> batch) 
     const std::size_t size = bytes_of(batch->items[i]);
     if (size > kItemBytes && piece.empty()) {
       batch->results.push_back(refusal(batch->items[i]));
-      return ask_for_more(type, std::move(batch));
+      return call_next_piece(type, std::move(batch));
     }
     bytes += size;
     if (bytes > kPieceBytes && !piece.empty()) break;
@@ -113,12 +113,12 @@ void Guest::ask_for_more(FrameType type, std::shared_ptr<Batch<Item, R>> batch) 
         batch->results.push_back(i < answer->size() ? std::move((*answer)[i]) : R(not_understood()));
       }
     }
-    ask_for_more(type, batch);
+    call_next_piece(type, batch);
   };
-  ask<std::vector<R>>(type, std::move(then), piece);
+  call<std::vector<R>>(type, std::move(then), piece);
 }
 
-void Guest::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
+void SharedClient::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
   std::size_t waiting = 0;
   {
     std::lock_guard lock(mutex_);
@@ -128,27 +128,27 @@ void Guest::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueue
     return done(
         Error{ErrorCode::kOverloaded, "too many jobs are waiting for the owner of the data: try again in a moment"});
   }
-  ask_for_all<Job, Result<Enqueued>>(FrameType::kEnqueue, std::move(jobs), std::move(done));
+  call_in_pieces<Job, Result<Enqueued>>(FrameType::kEnqueue, std::move(jobs), std::move(done));
 }
 
-void Guest::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
-  auto noted = noting(leases, std::move(done));
-  ask<std::vector<Extended>>(FrameType::kExtend, std::move(noted), leases);
+void SharedClient::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
+  auto noted = tracking(leases, std::move(done));
+  call<std::vector<Extended>>(FrameType::kExtend, std::move(noted), leases);
 }
 
-void Guest::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
-  auto noted = noting(settlements, std::move(done));
-  ask_for_all<Settlement, Status>(FrameType::kSettle, std::move(settlements), std::move(noted));
+void SharedClient::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
+  auto noted = tracking(settlements, std::move(done));
+  call_in_pieces<Settlement, Status>(FrameType::kSettle, std::move(settlements), std::move(noted));
 }
 
-void Guest::save_body(LeaseRef lease, std::string body, Completion<void> done) {
-  ask<void>(FrameType::kSaveBody, std::move(done), lease, body);
+void SharedClient::save_body(LeaseRef lease, std::string body, Completion<void> done) {
+  call<void>(FrameType::kSaveBody, std::move(done), lease, body);
 }
 
-Pressure Guest::pressure() const {
+Pressure SharedClient::pressure() const {
   std::unique_lock lock(mutex_);
-  if (state_ == State::kSucceeded) {
-    Broker* const broker = successor_.broker;
+  if (state_ == State::kOwner) {
+    Broker* const broker = local_owner_.broker;
     lock.unlock();
     return broker->pressure();
   }
@@ -161,51 +161,51 @@ Pressure Guest::pressure() const {
   return pressure_;
 }
 
-Capabilities Guest::capabilities() const {
+Capabilities SharedClient::capabilities() const {
   std::lock_guard lock(mutex_);
   return capabilities_;
 }
 
-void Guest::queues(Completion<std::vector<QueueInfo>> done) {
-  ask<std::vector<QueueInfo>>(FrameType::kQueues, std::move(done));
+void SharedClient::queues(Completion<std::vector<QueueInfo>> done) {
+  call<std::vector<QueueInfo>>(FrameType::kQueues, std::move(done));
 }
 
-void Guest::find(JobId id, Completion<JobInfo> done) { ask<JobInfo>(FrameType::kFind, std::move(done), id); }
+void SharedClient::find(JobId id, Completion<JobInfo> done) { call<JobInfo>(FrameType::kFind, std::move(done), id); }
 
-void Guest::list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
-  ask<JobPage>(FrameType::kList, std::move(done), filter, cursor, std::uint64_t{limit});
+void SharedClient::list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
+  call<JobPage>(FrameType::kList, std::move(done), filter, cursor, std::uint64_t{limit});
 }
 
-void Guest::explain(JobId id, Completion<Explanation> done) {
-  ask<Explanation>(FrameType::kExplain, std::move(done), id);
+void SharedClient::explain(JobId id, Completion<Explanation> done) {
+  call<Explanation>(FrameType::kExplain, std::move(done), id);
 }
 
-void Guest::audit(Completion<AuditReport> done) { ask<AuditReport>(FrameType::kAudit, std::move(done)); }
+void SharedClient::audit(Completion<AuditReport> done) { call<AuditReport>(FrameType::kAudit, std::move(done)); }
 
-GiveUp Guest::watch(JobId id, Completion<JobInfo> done) {
-  return [weak = weak_from_this(), number = ask<JobInfo>(FrameType::kWatch, std::move(done), id)] {
+GiveUp SharedClient::watch(JobId id, Completion<JobInfo> done) {
+  return [weak = weak_from_this(), number = call<JobInfo>(FrameType::kWatch, std::move(done), id)] {
     if (const auto self = weak.lock()) self->give_up_watch(number);
   };
 }
 
-void Guest::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
-  ask<std::vector<Status>>(FrameType::kCancel, std::move(done), ids, options);
+void SharedClient::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
+  call<std::vector<Status>>(FrameType::kCancel, std::move(done), ids, options);
 }
 
-void Guest::reschedule(JobId id, Time due, Completion<void> done) {
-  ask<void>(FrameType::kReschedule, std::move(done), id, due);
+void SharedClient::reschedule(JobId id, Time due, Completion<void> done) {
+  call<void>(FrameType::kReschedule, std::move(done), id, due);
 }
 
-void Guest::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {
-  ask<std::vector<Status>>(FrameType::kReplay, std::move(done), ids, options);
+void SharedClient::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {
+  call<std::vector<Status>>(FrameType::kReplay, std::move(done), ids, options);
 }
 
-void Guest::pause(std::string queue, bool paused, Completion<void> done) {
-  ask<void>(FrameType::kPause, std::move(done), queue, paused);
+void SharedClient::pause(std::string queue, bool paused, Completion<void> done) {
+  call<void>(FrameType::kPause, std::move(done), queue, paused);
 }
 
-void Guest::purge(std::string queue, Completion<std::uint64_t> done) {
-  ask<std::uint64_t>(FrameType::kPurge, std::move(done), queue);
+void SharedClient::purge(std::string queue, Completion<std::uint64_t> done) {
+  call<std::uint64_t>(FrameType::kPurge, std::move(done), queue);
 }
 
 }  // namespace bide::brokers::shared

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace bide::wire {
+namespace bide::core {
 
 std::string to_base64(std::string_view bytes);
 std::optional<std::string> from_base64(std::string_view text);  // Nothing when it is not base64.
 
-}  // namespace bide::wire
+}  // namespace bide::core

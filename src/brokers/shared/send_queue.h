@@ -1,4 +1,4 @@
-// Outgoing: frames on their way into a socket, in order. Knows how much it holds and when some of it last got away.
+// SendQueue: frames on their way into a socket, in order. Knows how much it holds and when some of it last got away.
 
 #pragma once
 
@@ -16,7 +16,7 @@ namespace bide::brokers::shared {
 
 using SharedFrame = std::shared_ptr<const std::string>;
 
-class Outgoing {
+class SendQueue {
  public:
   void add(SharedFrame frame) {
     bytes_ += frame->size();

@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
-namespace bide::wire {
+namespace bide::core {
 
 // Bytes of the character at the front of `text`, which is not empty; 0 when there is none.
 inline std::size_t character_bytes(std::string_view text) {
@@ -22,6 +23,32 @@ inline std::size_t character_bytes(std::string_view text) {
   if (first < 0xf0) return (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ? 0 : 3;
   if (!follows(3)) return 0;
   return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90) ? 0 : 4;
+}
+
+// The code point of one whole character, as character_bytes() found it.
+inline std::uint32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  std::uint32_t code = first & (0xffu >> (character.size() + 1));
+  for (const char c : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fu);
+  return code;
+}
+
+inline void append_character(std::string& out, std::uint32_t code) {
+  const auto put = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
+  if (code < 0x80) return put(code);
+  if (code < 0x800) {
+    put(0xc0 | code >> 6);
+  } else {
+    if (code < 0x10000) {
+      put(0xe0 | code >> 12);
+    } else {
+      put(0xf0 | code >> 18);
+      put(0x80 | (code >> 12 & 0x3f));
+    }
+    put(0x80 | (code >> 6 & 0x3f));
+  }
+  put(0x80 | (code & 0x3f));
 }
 
 inline bool is_utf8(std::string_view text) {
@@ -41,4 +68,4 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-}  // namespace bide::wire
+}  // namespace bide::core

@@ -1,6 +1,6 @@
-// The host against guests that behave well, badly, and not at all.
+// The server against clients that behave well, badly, and not at all.
 
-#include "brokers/shared/host.h"
+#include "brokers/shared/shared_server.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "brokers/shared/guest.h"
+#include "brokers/shared/shared_client.h"
 #include "brokers/shared/shared_test_bench.h"
 #include "support/seeded_random.h"
 #include "support/temporary_directory.h"
@@ -19,7 +19,7 @@
 namespace bide::brokers::shared {
 namespace {
 
-// A connection without manners. Blocking, so that a test may wait for what the host does.
+// A connection without manners. Blocking, so that a test may wait for what the server does.
 class Stranger {
  public:
   explicit Stranger(const std::string& directory) : descriptor_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -35,7 +35,7 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
 
-  // False: the host has hung up.
+  // False: the server has hung up.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -44,7 +44,7 @@ class Stranger {
     }
     return true;
   }
-  // Everything until the host hangs up.
+  // Everything until the server hangs up.
   std::string hear_to_the_end() {
     std::string all;
     char some[4096];
@@ -71,37 +71,39 @@ std::string hello(std::uint32_t version = kProtocolVersion) {
   });
 }
 
-class HostTest : public testing::Test {
+class SharedServerTest : public testing::Test {
  protected:
-  HostTest() { start({}); }
-  ~HostTest() override { host_.reset(); }
+  SharedServerTest() { start({}); }
+  ~SharedServerTest() override { server_.reset(); }
 
-  void start(HostLimits limits) {
-    host_.reset();
+  void start(SharedServerLimits limits) {
+    server_.reset();
     engine_.reset();
     auto engine = engine::Engine::open(options_for(directory()));
     if (!engine) throw std::runtime_error(engine.error().message);
     engine_ = std::move(*engine);
-    auto host = Host::open(directory(), *engine_, limits);
-    if (!host) throw std::runtime_error(host.error().message);
-    host_ = std::move(*host);
+    auto server = SharedServer::open(directory(), *engine_, limits);
+    if (!server) throw std::runtime_error(server.error().message);
+    server_ = std::move(*server);
   }
 
   const std::string& directory() const { return directory_.path(); }
 
-  std::shared_ptr<Guest> guest() {
-    FindOwner nobody = []() -> Result<std::variant<Greeted, Successor>> { return Error{ErrorCode::kBusy, "nobody"}; };
-    return guest(nobody, Milliseconds(0));
+  std::shared_ptr<SharedClient> client() {
+    FindOwner nobody = []() -> Result<std::variant<OwnerConnection, LocalOwner>> {
+      return Error{ErrorCode::kBusy, "nobody"};
+    };
+    return client(nobody, Milliseconds(0));
   }
-  std::shared_ptr<Guest> guest(FindOwner find_owner, Milliseconds patience) {
-    auto greeted = greet_owner(directory(), Milliseconds(5000));
-    if (!greeted) throw std::runtime_error(greeted.error().message);
-    return Guest::start(std::move(*greeted), std::move(find_owner), patience);
+  std::shared_ptr<SharedClient> client(FindOwner find_owner, Milliseconds patience) {
+    auto connected = connect_to_owner(directory(), Milliseconds(5000));
+    if (!connected) throw std::runtime_error(connected.error().message);
+    return SharedClient::start(std::move(*connected), std::move(find_owner), patience);
   }
 
-  // Whatever else happened, the host serves.
+  // Whatever else happened, the server serves.
   void expect_alive() {
-    const auto friendly = guest();
+    const auto friendly = client();
     const JobId id = enqueue_one(*friendly);
     EXPECT_TRUE(find(*engine_, id));
     friendly->close();
@@ -109,10 +111,10 @@ class HostTest : public testing::Test {
 
   support::TemporaryDirectory directory_;
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<Host> host_;
+  std::unique_ptr<SharedServer> server_;
 };
 
-TEST_F(HostTest, HangsUpOnGarbage) {
+TEST_F(SharedServerTest, HangsUpOnGarbage) {
   support::SeededRandom random(7);
   for (int round = 0; round < 50; ++round) {
     Stranger stranger(directory());
@@ -125,7 +127,7 @@ TEST_F(HostTest, HangsUpOnGarbage) {
   expect_alive();
 }
 
-TEST_F(HostTest, HangsUpOnFramesWithGarbageInThem) {
+TEST_F(SharedServerTest, HangsUpOnFramesWithGarbageInThem) {
   support::SeededRandom random(8);
   for (int type = 0; type < 40; ++type) {
     for (int round = 0; round < 5; ++round) {
@@ -141,7 +143,7 @@ TEST_F(HostTest, HangsUpOnFramesWithGarbageInThem) {
   expect_alive();
 }
 
-TEST_F(HostTest, HangsUpOnAFrameThatIsTooLong) {
+TEST_F(SharedServerTest, HangsUpOnAFrameThatIsTooLong) {
   Stranger stranger(directory());
   std::string bytes = hello();
   Encoder(bytes).u32(static_cast<std::uint32_t>(kFrameBytes + 1));
@@ -150,7 +152,7 @@ TEST_F(HostTest, HangsUpOnAFrameThatIsTooLong) {
   expect_alive();
 }
 
-TEST_F(HostTest, TellsAnotherVersionItsOwnAndHangsUp) {
+TEST_F(SharedServerTest, TellsAnotherVersionItsOwnAndHangsUp) {
   Stranger stranger(directory());
   stranger.send(hello(kProtocolVersion + 1));
   FrameReader reader;
@@ -164,8 +166,8 @@ TEST_F(HostTest, TellsAnotherVersionItsOwnAndHangsUp) {
   EXPECT_EQ(in.u32(), kProtocolVersion);
 }
 
-TEST_F(HostTest, ANewerOwnerIsSaidToBeNewer) {
-  host_.reset();
+TEST_F(SharedServerTest, ANewerOwnerIsSaidToBeNewer) {
+  server_.reset();
   auto listener = platform::LocalListener::listen(directory(), kSocketName);
   ASSERT_TRUE(listener);
   std::thread owner([&] {
@@ -176,21 +178,21 @@ TEST_F(HostTest, ANewerOwnerIsSaidToBeNewer) {
     const std::string_view piece = answer;
     (void)(*socket)->send({&piece, 1});
   });
-  const auto greeted = greet_owner(directory(), Milliseconds(5000));
+  const auto connected = connect_to_owner(directory(), Milliseconds(5000));
   owner.join();
-  ASSERT_FALSE(greeted);
-  EXPECT_EQ(greeted.error().code, ErrorCode::kNewerVersion);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code, ErrorCode::kNewerVersion);
 }
 
-TEST_F(HostTest, AGuestThatSaysNothingIsCutOff) {
-  start({.greeting = Milliseconds(1)});
+TEST_F(SharedServerTest, AClientThatSaysNothingIsCutOff) {
+  start({.handshake = Milliseconds(1)});
   Stranger stranger(directory());
   EXPECT_EQ(stranger.hear_to_the_end(), "");
   start({});
   expect_alive();
 }
 
-TEST_F(HostTest, AGuestThatDoesNotReadIsCutOffAndItsLeasesAreNotCharged) {
+TEST_F(SharedServerTest, AClientThatDoesNotReadIsCutOffAndItsLeasesAreNotCharged) {
   start({.backlog_bytes = 1000, .silence = Milliseconds(1)});
   Job job = job_for();
   job.body = std::string(1 << 20, 'x');
@@ -211,7 +213,7 @@ TEST_F(HostTest, AGuestThatDoesNotReadIsCutOffAndItsLeasesAreNotCharged) {
   EXPECT_EQ(lease.counts, AttemptCounts{});
 }
 
-TEST_F(HostTest, LeasesThatWereNotSentToAGuestThatCrashedAreNotCharged) {
+TEST_F(SharedServerTest, LeasesThatWereNotSentToAClientThatCrashedAreNotCharged) {
   {
     Stranger crashing(directory());
     crashing.send(hello() + make_frame(FrameType::kSubscribe, 1, [](Encoder& out) {
@@ -234,21 +236,22 @@ TEST_F(HostTest, LeasesThatWereNotSentToAGuestThatCrashedAreNotCharged) {
   }
 }
 
-TEST_F(HostTest, DeliveriesThatAreMarkedWhileAnOwnerIsSoughtAreToldTheNext) {
+TEST_F(SharedServerTest, DeliveriesThatAreMarkedWhileAnOwnerIsSoughtAreToldTheNext) {
   enqueue_one(*engine_);
   std::promise<void> seeking, marked;
-  const FindOwner find_owner = [&]() -> Result<std::variant<Greeted, Successor>> {
+  const FindOwner find_owner = [&]() -> Result<std::variant<OwnerConnection, LocalOwner>> {
     seeking.set_value();
     marked.get_future().wait();
-    auto greeted = greet_owner(directory(), Milliseconds(5000));
-    if (!greeted) return greeted.error();
-    return std::variant<Greeted, Successor>(std::move(*greeted));
+    auto connected = connect_to_owner(directory(), Milliseconds(5000));
+    if (!connected) return connected.error();
+    return std::variant<OwnerConnection, LocalOwner>(std::move(*connected));
   };
-  const auto handing_on = guest(find_owner, Milliseconds(30'000));
+  const auto handing_on = client(find_owner, Milliseconds(30'000));
   Basket basket;
-  auto subscription = std::move(*handing_on->subscribe({.lease = Milliseconds(1000), .outlives_process = true}, basket.sink()));
+  auto subscription =
+      std::move(*handing_on->subscribe({.lease = Milliseconds(1000), .outlives_process = true}, basket.sink()));
   const Lease lease = basket.take_one();
-  host_.reset();
+  server_.reset();
   engine_.reset();
   seeking.get_future().wait();
   handing_on->mark_delivered({{lease.job.id, lease.token}});
@@ -262,7 +265,7 @@ TEST_F(HostTest, DeliveriesThatAreMarkedWhileAnOwnerIsSoughtAreToldTheNext) {
   handing_on->close();
 }
 
-TEST_F(HostTest, AGuestWithTooManyAnswersUnreadIsNotHeardUntilItReads) {
+TEST_F(SharedServerTest, AClientWithTooManyAnswersUnreadIsNotHeardUntilItReads) {
   start({.calls = 10, .backlog_bytes = 1000});
   Stranger stranger(directory());
   std::string calls = hello();
@@ -283,39 +286,39 @@ TEST_F(HostTest, AGuestWithTooManyAnswersUnreadIsNotHeardUntilItReads) {
   sender.join();
 }
 
-TEST_F(HostTest, LeasesOfAGuestThatVanishesAreChargedAsCrashed) {
+TEST_F(SharedServerTest, LeasesOfAClientThatVanishesAreChargedAsCrashed) {
   const JobId id = enqueue_one(*engine_);
-  const auto gone = guest();
+  const auto gone = client();
   Basket basket;
   auto subscription = std::move(*gone->subscribe({}, basket.sink()));
   basket.take_one();
   Basket ours;
   auto our_subscription = std::move(*engine_->subscribe({}, ours.sink()));
-  gone->vanish();
+  gone->abort_connection();
   const Lease lease = ours.take_one();
   EXPECT_EQ(lease.job.id, id);
   EXPECT_EQ(lease.attempt, 2u);
   EXPECT_EQ(lease.counts, (AttemptCounts{.crashed = 1}));
 }
 
-TEST_F(HostTest, ASettleOfAGuestThatWasTakenForDeadIsRefused) {
+TEST_F(SharedServerTest, ASettleOfAClientThatWasTakenForDeadIsRefused) {
   enqueue_one(*engine_);
-  const auto gone = guest();
+  const auto gone = client();
   Basket basket;
   auto subscription = std::move(*gone->subscribe({}, basket.sink()));
   const Lease before = basket.take_one();
   Basket ours;
   auto our_subscription = std::move(*engine_->subscribe({}, ours.sink()));
-  gone->vanish();
+  gone->abort_connection();
   const Lease after = ours.take_one();
-  const auto other = guest();
+  const auto other = client();
   EXPECT_EQ(settle(*other, before).error().code, ErrorCode::kLeaseLost);
   EXPECT_TRUE(settle(*other, after));
   other->close();
 }
 
-TEST_F(HostTest, EndingASubscriptionInItsOwnSinkReturnsWhatIsStillUnderWay) {
-  const auto friendly = guest();
+TEST_F(SharedServerTest, EndingASubscriptionInItsOwnSinkReturnsWhatIsStillUnderWay) {
+  const auto friendly = client();
   std::mutex mutex;
   std::condition_variable arrived;
   std::unique_ptr<Subscription> subscription;
@@ -348,7 +351,7 @@ TEST_F(HostTest, EndingASubscriptionInItsOwnSinkReturnsWhatIsStillUnderWay) {
   friendly->close();
 }
 
-TEST_F(HostTest, LeasesUnderWayToAGuestThatLeavesGoBackUncharged) {
+TEST_F(SharedServerTest, LeasesUnderWayToAClientThatLeavesGoBackUncharged) {
   enqueue_one(*engine_);
   // How far the leases have come when it leaves is up to chance, so it is tried a few times.
   for (int round = 0; round < 40; ++round) {
@@ -374,19 +377,19 @@ TEST_F(HostTest, LeasesUnderWayToAGuestThatLeavesGoBackUncharged) {
   }
 }
 
-TEST_F(HostTest, ASubscriptionThatEndedBeforeItsFirstOwnerAnsweredIsNotMadeWithTheNext) {
-  std::shared_ptr<Guest> seeking;
+TEST_F(SharedServerTest, ASubscriptionThatEndedBeforeItsFirstOwnerAnsweredIsNotMadeWithTheNext) {
+  std::shared_ptr<SharedClient> seeking;
   std::atomic<bool> subscribed = false;
-  // Called on the guest's own thread, which does not wait for the answer.
-  const FindOwner find_owner = [&]() -> Result<std::variant<Greeted, Successor>> {
+  // Called on the client's own thread, which does not wait for the answer.
+  const FindOwner find_owner = [&]() -> Result<std::variant<OwnerConnection, LocalOwner>> {
     auto subscription = seeking->subscribe({}, [](const std::vector<Lease>&) {});
     subscribed = subscription.has_value();
     subscription = Error{ErrorCode::kNotFound, "ended"};
-    auto greeted = greet_owner(directory(), Milliseconds(1000));
-    if (!greeted) return greeted.error();
-    return std::variant<Greeted, Successor>(std::move(*greeted));
+    auto connected = connect_to_owner(directory(), Milliseconds(1000));
+    if (!connected) return connected.error();
+    return std::variant<OwnerConnection, LocalOwner>(std::move(*connected));
   };
-  seeking = guest(find_owner, Milliseconds(30'000));
+  seeking = client(find_owner, Milliseconds(30'000));
   start({});
   (void)queue_of(*seeking);  // In order: this comes after what was handed on.
   EXPECT_TRUE(subscribed);
@@ -395,16 +398,16 @@ TEST_F(HostTest, ASubscriptionThatEndedBeforeItsFirstOwnerAnsweredIsNotMadeWithT
   seeking->close();
 }
 
-TEST_F(HostTest, WatchesThatWereGivenUpLeaveTheirPlaceToOthers) {
-  const auto friendly = guest();
+TEST_F(SharedServerTest, WatchesThatWereGivenUpLeaveTheirPlaceToOthers) {
+  const auto friendly = client();
   const auto answers = enqueue(*friendly, {job_for()});
   ASSERT_TRUE(answers && (*answers)[0]);
   const JobId id = (*answers)[0]->id;
-  const std::size_t places = HostLimits().watches;
+  const std::size_t places = SharedServerLimits().watches;
   std::atomic<int> called = 0;
   const auto count = [&called](const Result<JobInfo>&) { ++called; };
   for (std::size_t i = 0; i < places + 100; ++i) friendly->watch(id, count)();
-  // A call that was answered: the host has heard all of that.
+  // A call that was answered: the server has heard all of that.
   ASSERT_TRUE(wait<JobInfo>([&](auto done) { friendly->find(id, std::move(done)); }));
   EXPECT_EQ(called, 0) << "refused, though all before were given up";
   const GiveUp last = friendly->watch(id, [](const Result<JobInfo>&) {});
@@ -412,8 +415,8 @@ TEST_F(HostTest, WatchesThatWereGivenUpLeaveTheirPlaceToOthers) {
   friendly->close();
 }
 
-TEST_F(HostTest, ABatchThatIsTooLongForOneFrameGoesInSeveral) {
-  const auto friendly = guest();
+TEST_F(SharedServerTest, ABatchThatIsTooLongForOneFrameGoesInSeveral) {
+  const auto friendly = client();
   std::vector<Job> jobs(6, job_for());
   for (Job& job : jobs) job.body = std::string(Limits::kBodyBytes, 'b');
   jobs[3].body += "x";  // One byte too many.
@@ -436,8 +439,8 @@ TEST_F(HostTest, ABatchThatIsTooLongForOneFrameGoesInSeveral) {
   friendly->close();
 }
 
-TEST_F(HostTest, AJobThatIsTooLongForAnyFrameIsRefusedAloneWithTheUsualWords) {
-  const auto friendly = guest();
+TEST_F(SharedServerTest, AJobThatIsTooLongForAnyFrameIsRefusedAloneWithTheUsualWords) {
+  const auto friendly = client();
   std::vector<Job> jobs(2, job_for());
   jobs[0].body = std::string(kFrameBytes, 'b');
   const auto answers = enqueue(*friendly, jobs);
@@ -449,8 +452,8 @@ TEST_F(HostTest, AJobThatIsTooLongForAnyFrameIsRefusedAloneWithTheUsualWords) {
   friendly->close();
 }
 
-TEST_F(HostTest, WhatTheEngineRefusesIsRefusedToAGuestToo) {
-  const auto friendly = guest();
+TEST_F(SharedServerTest, WhatTheEngineRefusesIsRefusedToAClientToo) {
+  const auto friendly = client();
   EXPECT_EQ(friendly->subscribe({.queues = {}}, [](const std::vector<Lease>&) {}).error().code,
             ErrorCode::kInvalidArgument);
   Job nameless;
@@ -458,17 +461,17 @@ TEST_F(HostTest, WhatTheEngineRefusesIsRefusedToAGuestToo) {
   friendly->close();
 }
 
-TEST_F(HostTest, AClosedGuestAnswersEveryCall) {
-  const auto friendly = guest();
+TEST_F(SharedServerTest, AClosedClientAnswersEveryCall) {
+  const auto friendly = client();
   friendly->close();
   EXPECT_EQ(enqueue(*friendly, {job_for()}).error().code, ErrorCode::kUnavailable);
   EXPECT_FALSE(friendly->subscribe({}, [](const std::vector<Lease>&) {}));
 }
 
-TEST_F(HostTest, GuestsBeyondTheLimitWaitForTheirTurn) {
-  start({.guests = 1});
-  auto first = guest();
-  EXPECT_EQ(greet_owner(directory(), Milliseconds(0)).error().code, ErrorCode::kUnavailable);
+TEST_F(SharedServerTest, ClientsBeyondTheLimitWaitForTheirTurn) {
+  start({.clients = 1});
+  auto first = client();
+  EXPECT_EQ(connect_to_owner(directory(), Milliseconds(0)).error().code, ErrorCode::kUnavailable);
   first->close();
   expect_alive();
 }

@@ -1,9 +1,8 @@
-// Guest: a broker and an inspector through the owner of a data directory in another process. One thread.
+// SharedClient: a broker and an inspector through the owner of a data directory in another process. One thread.
 //
-// When the owner goes, the guest looks for the next one, which may be this very process. Calls that were not answered
-// are handed on where that is harmless: those that the owner has certainly not begun, and those that may be repeated.
-// The others complete with kUnconfirmed, or with kUnavailable when they were not sent. Subscriptions are made again;
-// leases stay valid.
+// When the owner ends, the client connects to the next one, which may be this process. Calls without an answer are sent
+// again where that is safe: those that the owner has not begun, and those that are idempotent. The others complete with
+// kUnconfirmed, or with kUnavailable when they were not sent. Subscriptions are made again; leases stay valid.
 
 #pragma once
 
@@ -25,34 +24,35 @@
 #include "bide/inspector.h"
 #include "brokers/shared/calls.h"
 #include "brokers/shared/frame.h"
-#include "brokers/shared/greeting.h"
-#include "brokers/shared/outgoing.h"
+#include "brokers/shared/handshake.h"
+#include "brokers/shared/send_queue.h"
 #include "brokers/shared/wire.h"
 
 namespace bide::brokers::shared {
 
 // This process has become the owner: here is what to ask from now on.
-struct Successor {
+struct LocalOwner {
   Broker* broker = nullptr;
   Inspector* inspector = nullptr;
 };
 
 // One attempt to find the next owner; an error means: try again in a moment.
-using FindOwner = std::function<Result<std::variant<Greeted, Successor>>()>;
+using FindOwner = std::function<Result<std::variant<OwnerConnection, LocalOwner>>()>;
 
-class Guest : public Broker, public Inspector, public std::enable_shared_from_this<Guest> {
+class SharedClient : public Broker, public Inspector, public std::enable_shared_from_this<SharedClient> {
  public:
   // So long calls wait for an owner to be there.
   static constexpr Milliseconds kPatience{5'000};
 
-  static std::shared_ptr<Guest> start(Greeted greeted, FindOwner find_owner, Milliseconds patience = kPatience);
-  ~Guest() override;
+  static std::shared_ptr<SharedClient> start(OwnerConnection connected, FindOwner find_owner,
+                                             Milliseconds patience = kPatience);
+  ~SharedClient() override;
 
   // Waits for the answers to what was asked, returns the leases that this process holds, and says goodbye. To be called
   // before the end; from then on nothing works any more.
   void close();
-  // As if the process were killed: without a word.
-  void vanish();
+  // As if the process were killed: without a goodbye.
+  void abort_connection();
 
   // Broker.
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
@@ -77,11 +77,12 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;
 
-  // For calls that go past the guest once there is a successor: leases from before count against the credit of their
+  // For calls that go past the client once there is a local owner: leases from before count against the credit of their
   // subscription until their end is seen here.
-  Completion<std::vector<Extended>> noting(const std::vector<LeaseRef>& leases, Completion<std::vector<Extended>> done);
-  Completion<std::vector<Status>> noting(const std::vector<Settlement>& settlements,
-                                         Completion<std::vector<Status>> done);
+  Completion<std::vector<Extended>> tracking(const std::vector<LeaseRef>& leases,
+                                             Completion<std::vector<Extended>> done);
+  Completion<std::vector<Status>> tracking(const std::vector<Settlement>& settlements,
+                                           Completion<std::vector<Status>> done);
 
  private:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -104,7 +105,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
     int carried = 0;           // Leases of earlier owners that are held still.
     bool established = false;  // An owner has accepted it.
     bool ended = false;
-    std::unique_ptr<Subscription> inner;  // Of the successor.
+    std::unique_ptr<Subscription> inner;          // Of the local owner.
     std::optional<std::uint64_t> delivery_limit;  // Takes the place of the credit.
     std::uint64_t arrived = 0;                    // Leases that this subscription had.
     std::uint64_t before_owner = 0;               // Of those, by earlier owners.
@@ -125,31 +126,31 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
     bool outlives_process = false;
     std::int64_t lease_ms = 0;
     std::int64_t deadline_ms = 0;
-    bool carried = false;  // Given by an earlier owner, and counted by its subscription.
+    bool carried = false;    // Given by an earlier owner, and counted by its subscription.
     bool delivered = false;  // As mark_delivered() said; each new owner is told again.
   };
   using HeldLeases = std::unordered_map<std::uint64_t, Held>;  // By token.
-  enum class State { kConnected, kSeeking, kSucceeded, kClosed };
+  enum class State { kConnected, kReconnecting, kOwner, kClosed };
 
-  Guest(Greeted greeted, FindOwner find_owner, Milliseconds patience);
+  SharedClient(OwnerConnection connected, FindOwner find_owner, Milliseconds patience);
 
   // The number of the call.
   template <class T, class... Args>
-  std::uint64_t ask(FrameType type, Completion<T> done, const Args&... arguments);
+  std::uint64_t call(FrameType type, Completion<T> done, const Args&... arguments);
   // One frame, or as many as it takes.
   template <class Item, class R>
-  void ask_for_all(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done);
+  void call_in_pieces(FrameType type, std::vector<Item> items, Completion<std::vector<R>> done);
   template <class Item, class R>
   struct Batch;
   template <class Item, class R>
-  void ask_for_more(FrameType type, std::shared_ptr<Batch<Item, R>> batch);
+  void call_next_piece(FrameType type, std::shared_ptr<Batch<Item, R>> batch);
   void submit(FrameType type, std::uint64_t number, std::string frame, Handler handler);
   // Without an answer.
   static void fail(const Call& call, std::string why);
-  void hand_to(const Successor& successor, std::uint64_t number, const Call& call);
+  void execute_at(const LocalOwner& local_owner, std::uint64_t number, const Call& call);
   void give_up_watch(std::uint64_t number);
-  void say(std::string frame);  // With the lock held, while connected: no answer is expected.
-  void wake();                  // With the lock held.
+  void send_one_way(std::string frame);  // With the lock held, while connected: no answer is expected.
+  void wake();                           // With the lock held.
   void set_credit(std::uint64_t number, int credit);
   void set_delivery_limit(std::uint64_t number, std::uint64_t deliveries);
   void renew_credit(std::uint64_t number, Subscribed& subscribed);  // With the lock held.
@@ -162,19 +163,19 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   void expire_held(std::int64_t now);
   void check_carried() const;
 
-  // Of the guest's thread.
+  // Of the client's thread.
   void run();
-  void talk();
-  void hang_up();
+  void exchange_frames();
+  void close_socket();
   bool receive();
   bool take_frames();
   bool take_frame(const Frame& frame);
   void take_leases(std::uint64_t number, std::int64_t granted_ms, std::vector<Lease> leases);
-  void lose_owner();
-  void seek_owner();
+  void on_owner_lost();
+  void reconnect();
   void wait_for_held();
-  void join(Greeted greeted);
-  void succeed(Successor successor);
+  void join(OwnerConnection connected);
+  void become_owner(LocalOwner local_owner);
   void expire_calls(const std::string& why);
   void expire_unanswered();
   void end_calls();
@@ -184,22 +185,22 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   platform::Waker waker_;
   std::atomic<std::uint64_t> last_number_ = 0;
 
-  // Of the guest's thread.
+  // Of the client's thread.
   platform::LocalSocket socket_;
   FrameReader incoming_;
-  Outgoing outgoing_;
-  bool deaf_ = false;                  // The owner takes nothing any more, though it may have sent something.
+  SendQueue outgoing_;
+  bool send_closed_ = false;           // The owner takes nothing any more, though it may have sent something.
   bool goodbye_ = false;               // The owner has said so.
   std::int64_t closing_since_ms_ = 0;  // 0: not yet.
-  std::int64_t heard_ms_ = 0;          // When the owner last said anything.
+  std::int64_t received_ms_ = 0;       // When the owner last said anything.
 
   mutable std::mutex mutex_;  // Guards everything below.
   State state_ = State::kConnected;
   bool closing_ = false;
   bool vanishing_ = false;
-  bool asleep_ = false;
-  std::map<std::uint64_t, Call> calls_;  // Not answered yet, in order.
-  std::map<std::uint64_t, GiveUp> watches_;  // At the successor, by call. Empty: being made.
+  bool polling_ = false;
+  std::map<std::uint64_t, Call> calls_;      // Not answered yet, in order.
+  std::map<std::uint64_t, GiveUp> watches_;  // At the local owner, by call. Empty: being made.
   std::size_t unanswered_bytes_ = 0;
   std::vector<std::pair<std::uint64_t, SharedFrame>> unsent_;  // By call; 0 for what has no answer.
   std::map<std::uint64_t, Subscribed> subscriptions_;
@@ -207,7 +208,7 @@ class Guest : public Broker, public Inspector, public std::enable_shared_from_th
   std::int64_t held_check_ms_ = kNever;  // None of them ends before.
   Capabilities capabilities_;
   Pressure pressure_;
-  Successor successor_;
+  LocalOwner local_owner_;
 
   std::thread thread_;
 };

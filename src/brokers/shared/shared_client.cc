@@ -1,17 +1,16 @@
-#include "brokers/shared/guest.h"
+#include "brokers/shared/shared_client.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "platform/clock.h"
 #include "platform/fatal.h"
+#include "platform/now_ms.h"
 
 namespace bide::brokers::shared {
 
 namespace {
 
-constexpr std::size_t kReadBytes = 256 << 10;
 constexpr std::int64_t kGoodbyeAtMostMs = 5'000;
 constexpr Milliseconds kFirstWait{5};
 constexpr Milliseconds kLongestWait{200};
@@ -29,43 +28,42 @@ std::optional<std::int64_t> longest_silence_ms(FrameType type) {
 }
 
 // The answer of a call that has nothing to say but yes.
-constexpr std::string_view kYes("\x01", 1);
-
-std::int64_t now_ms() { return platform::real_clock().now().elapsed_us / 1000; }
+constexpr std::string_view kOkAnswer("\x01", 1);
 
 Error closed() { return {ErrorCode::kUnavailable, "the store is closed"}; }
 
 }  // namespace
 
-std::shared_ptr<Guest> Guest::start(Greeted greeted, FindOwner find_owner, Milliseconds patience) {
-  std::shared_ptr<Guest> guest(new Guest(std::move(greeted), std::move(find_owner), patience));
-  guest->thread_ = std::thread([raw = guest.get()] { raw->run(); });
-  return guest;
+std::shared_ptr<SharedClient> SharedClient::start(OwnerConnection connected, FindOwner find_owner,
+                                                  Milliseconds patience) {
+  std::shared_ptr<SharedClient> client(new SharedClient(std::move(connected), std::move(find_owner), patience));
+  client->thread_ = std::thread([raw = client.get()] { raw->run(); });
+  return client;
 }
 
-Guest::Guest(Greeted greeted, FindOwner find_owner, Milliseconds patience)
+SharedClient::SharedClient(OwnerConnection connected, FindOwner find_owner, Milliseconds patience)
     : find_owner_(std::move(find_owner)),
       patience_(patience),
-      socket_(std::move(greeted.socket)),
-      incoming_(std::move(greeted.incoming)),
-      capabilities_(std::move(greeted.capabilities)) {}
+      socket_(std::move(connected.socket)),
+      incoming_(std::move(connected.incoming)),
+      capabilities_(std::move(connected.capabilities)) {}
 
-Guest::~Guest() { platform::require(!thread_.joinable(), "a guest is closed before its end"); }
+SharedClient::~SharedClient() { platform::require(!thread_.joinable(), "a client is closed before its end"); }
 
-void Guest::close() {
+void SharedClient::close() {
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
   }
   waker_.wake();
   if (thread_.joinable()) thread_.join();
-  std::map<std::uint64_t, Subscribed> ended;  // Destroyed without the lock: the successor may have to be waited for.
+  std::map<std::uint64_t, Subscribed> ended;  // Destroyed without the lock: the local owner may have to be waited for.
   std::lock_guard lock(mutex_);
   state_ = State::kClosed;
   ended.swap(subscriptions_);
 }
 
-void Guest::vanish() {
+void SharedClient::abort_connection() {
   {
     std::lock_guard lock(mutex_);
     vanishing_ = true;
@@ -75,22 +73,22 @@ void Guest::vanish() {
 
 // ---- Calls, from any thread.
 
-void Guest::submit(FrameType type, std::uint64_t number, std::string frame, Handler handler) {
+void SharedClient::submit(FrameType type, std::uint64_t number, std::string frame, Handler handler) {
   Call call{.type = type,
             .frame = std::make_shared<const std::string>(std::move(frame)),
             .handler = std::move(handler),
-            .since_ms = now_ms()};
+            .since_ms = platform::now_ms()};
   std::unique_lock lock(mutex_);
   if (state_ == State::kClosed || closing_) {
     lock.unlock();
     call.handler(closed());
     return;
   }
-  if (state_ == State::kSucceeded) {
-    const Successor successor = successor_;
+  if (state_ == State::kOwner) {
+    const LocalOwner local_owner = local_owner_;
     if (type == FrameType::kWatch) watches_.emplace(number, nullptr);
     lock.unlock();
-    hand_to(successor, number, call);
+    execute_at(local_owner, number, call);
     return;
   }
   unanswered_bytes_ += call.frame->size();
@@ -101,9 +99,9 @@ void Guest::submit(FrameType type, std::uint64_t number, std::string frame, Hand
   calls_.emplace(number, std::move(call));
 }
 
-void Guest::hand_to(const Successor& successor, std::uint64_t number, const Call& call) {
+void SharedClient::execute_at(const LocalOwner& local_owner, std::uint64_t number, const Call& call) {
   // The subscription itself has been handed on already.
-  if (call.type == FrameType::kSubscribe || call.type == FrameType::kUnsubscribe) return call.handler(kYes);
+  if (call.type == FrameType::kSubscribe || call.type == FrameType::kUnsubscribe) return call.handler(kOkAnswer);
   const Reply reply = [handler = call.handler](const Answer& answer) {
     std::string bytes;
     Encoder out(bytes);
@@ -112,8 +110,8 @@ void Guest::hand_to(const Successor& successor, std::uint64_t number, const Call
   };
   if (call.type != FrameType::kWatch) {
     const bool understood =
-        carry_out(call.type, payload_of(*call.frame), *successor.broker, *successor.inspector, reply);
-    platform::require(understood, "a guest understands its own calls");
+        execute(call.type, payload_of(*call.frame), *local_owner.broker, *local_owner.inspector, reply);
+    platform::require(understood, "a client understands its own calls");
     return;
   }
   {
@@ -128,8 +126,8 @@ void Guest::hand_to(const Successor& successor, std::uint64_t number, const Call
     reply(answer);
   };
   GiveUp give_up;
-  const bool understood = carry_out_watch(payload_of(*call.frame), *successor.inspector, ended, give_up);
-  platform::require(understood, "a guest understands its own calls");
+  const bool understood = execute_watch(payload_of(*call.frame), *local_owner.inspector, ended, give_up);
+  platform::require(understood, "a client understands its own calls");
   std::unique_lock lock(mutex_);
   if (const auto found = watches_.find(number); found != watches_.end()) {
     found->second = std::move(give_up);
@@ -140,7 +138,7 @@ void Guest::hand_to(const Successor& successor, std::uint64_t number, const Call
   give_up();
 }
 
-void Guest::give_up_watch(std::uint64_t number) {
+void SharedClient::give_up_watch(std::uint64_t number) {
   GiveUp give_up;
   Call call;  // Destroyed without the lock: what it holds may call us.
   std::lock_guard lock(mutex_);
@@ -148,7 +146,7 @@ void Guest::give_up_watch(std::uint64_t number) {
     call = std::move(found->second);
     calls_.erase(found);
     unanswered_bytes_ -= call.frame->size();
-    if (state_ == State::kConnected) say(make_frame(FrameType::kUnwatch, number));
+    if (state_ == State::kConnected) send_one_way(make_frame(FrameType::kUnwatch, number));
   } else if (const auto handed = watches_.find(number); handed != watches_.end()) {
     give_up = std::move(handed->second);
     watches_.erase(handed);
@@ -156,21 +154,21 @@ void Guest::give_up_watch(std::uint64_t number) {
   if (give_up) give_up();  // Never blocks.
 }
 
-void Guest::say(std::string frame) {
+void SharedClient::send_one_way(std::string frame) {
   unsent_.emplace_back(0, std::make_shared<const std::string>(std::move(frame)));
   wake();
 }
 
-void Guest::wake() {
-  if (!asleep_) return;
-  asleep_ = false;
+void SharedClient::wake() {
+  if (!polling_) return;
+  polling_ = false;
   waker_.wake();
 }
 
-// ---- The guest's thread.
+// ---- The client's thread.
 
-void Guest::run() {
-  if (!take_frames()) lose_owner();
+void SharedClient::run() {
+  if (!take_frames()) on_owner_lost();
   while (true) {
     State state;
     {
@@ -179,48 +177,48 @@ void Guest::run() {
       state = state_;
     }
     if (state == State::kConnected) {
-      talk();
-    } else if (state == State::kSeeking) {
-      seek_owner();
+      exchange_frames();
+    } else if (state == State::kReconnecting) {
+      reconnect();
     } else {
       break;
     }
   }
-  hang_up();
+  close_socket();
   wait_for_held();
   end_calls();
 }
 
-void Guest::hang_up() { const platform::LocalSocket gone = std::move(socket_); }
+void SharedClient::close_socket() { const platform::LocalSocket gone = std::move(socket_); }
 
 // One round of sending and receiving.
-void Guest::talk() {
+void SharedClient::exchange_frames() {
   bool closing = false;
   bool waiting = false;
   std::optional<Milliseconds> pause;
   {
     std::lock_guard lock(mutex_);
-    const std::int64_t now = now_ms();
+    const std::int64_t now = platform::now_ms();
     expire_held(now);
     for (auto& [number, frame] : unsent_) {
       if (const auto call = calls_.find(number); call != calls_.end()) call->second.sent = true;
-      if (!deaf_) outgoing_.add(std::move(frame));
+      if (!send_closed_) outgoing_.add(std::move(frame));
     }
     unsent_.clear();
-    asleep_ = true;
+    polling_ = true;
     closing = closing_;
     waiting = !calls_.empty();
     if (closing && closing_since_ms_ == 0) {
       closing_since_ms_ = now;
-      if (!deaf_) outgoing_.add(make_frame(FrameType::kGoodbye, 0));
+      if (!send_closed_) outgoing_.add(make_frame(FrameType::kGoodbye, 0));
     }
     if (held_check_ms_ != kNever) pause = Milliseconds(held_check_ms_ - now);
     if (waiting) pause = std::min(pause.value_or(kSilenceTick), kSilenceTick);
     if (closing) pause = std::min(pause.value_or(kTick), kTick);
   }
-  if (!outgoing_.empty() && outgoing_.send_to(socket_) == Outgoing::Sent::kClosed) {
+  if (!outgoing_.empty() && outgoing_.send_to(socket_) == SendQueue::Sent::kClosed) {
     // Not the end yet: its last answers may still be there to read.
-    deaf_ = true;
+    send_closed_ = true;
     outgoing_.clear();
   }
   platform::Readiness waited[] = {{waker_.descriptor(), true, false}, {socket_.descriptor(), true, !outgoing_.empty()}};
@@ -228,24 +226,24 @@ void Guest::talk() {
   if (waited[0].read) waker_.clear();
   {
     std::lock_guard lock(mutex_);
-    asleep_ = false;
+    polling_ = false;
   }
   // An owner that takes what we send is alive too.
-  if (waited[1].read || waited[1].write) heard_ms_ = now_ms();
+  if (waited[1].read || waited[1].write) received_ms_ = platform::now_ms();
   if (waiting && !waited[1].read) expire_unanswered();
-  const bool late = closing && now_ms() - closing_since_ms_ > kGoodbyeAtMostMs;
-  if (late || (waited[1].read && !receive())) lose_owner();
+  const bool late = closing && platform::now_ms() - closing_since_ms_ > kGoodbyeAtMostMs;
+  if (late || (waited[1].read && !receive())) on_owner_lost();
 }
 
 // False: the owner is gone, or not to be understood.
-bool Guest::receive() {
+bool SharedClient::receive() {
   const platform::Transfer transfer = socket_.receive(incoming_.room(kReadBytes), kReadBytes);
   if (transfer.closed) return false;
   incoming_.filled(transfer.bytes);
   return take_frames();
 }
 
-bool Guest::take_frames() {
+bool SharedClient::take_frames() {
   Frame frame;
   FrameReader::Next next = FrameReader::Next::kMore;
   while ((next = incoming_.next(frame)) == FrameReader::Next::kFrame) {
@@ -254,7 +252,7 @@ bool Guest::take_frames() {
   return next == FrameReader::Next::kMore;
 }
 
-bool Guest::take_frame(const Frame& frame) {
+bool SharedClient::take_frame(const Frame& frame) {
   Decoder in(frame.payload);
   if (frame.type == FrameType::kAnswer) {
     Call call;
@@ -287,14 +285,14 @@ bool Guest::take_frame(const Frame& frame) {
   return false;
 }
 
-void Guest::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vector<Lease> leases) {
+void SharedClient::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vector<Lease> leases) {
   std::shared_ptr<const LeaseSink> sink;
   {
     std::lock_guard lock(mutex_);
     const auto found = subscriptions_.find(number);
     if (found != subscriptions_.end()) {
       // This process or the owner stood still while they were under way: they have run out, others may have them.
-      const Milliseconds age(now_ms() - granted_ms + 1);  // Rather older than younger than the owner thinks.
+      const Milliseconds age(platform::now_ms() - granted_ms + 1);  // Rather older than younger than the owner thinks.
       const SubscribeOptions& options = found->second.options;
       if (age >= options.lease) {
         found->second.passed_over += leases.size();
@@ -319,13 +317,13 @@ void Guest::take_leases(std::uint64_t number, std::int64_t granted_ms, std::vect
   settle(std::move(back), [](const Result<std::vector<Status>>&) {});
 }
 
-void Guest::lose_owner() {
+void SharedClient::on_owner_lost() {
   std::vector<Call> failed;
   {
     std::lock_guard lock(mutex_);
-    state_ = closing_ ? State::kClosed : State::kSeeking;
+    state_ = closing_ ? State::kClosed : State::kReconnecting;
     unsent_.clear();
-    const std::int64_t now = now_ms();
+    const std::int64_t now = platform::now_ms();
     expire_held(now);
     for (auto at = calls_.begin(); at != calls_.end();) {
       Call& call = at->second;
@@ -348,17 +346,17 @@ void Guest::lose_owner() {
     }
     check_carried();
   }
-  hang_up();
+  close_socket();
   outgoing_.clear();
   incoming_ = {};
-  deaf_ = goodbye_ = false;
+  send_closed_ = goodbye_ = false;
   for (const Call& call : failed) {
     fail(call, std::string("the process that owned the data directory ended before it confirmed") +
                    (call.type == FrameType::kEnqueue ? "; the jobs may exist" : ""));
   }
 }
 
-void Guest::seek_owner() {
+void SharedClient::reconnect() {
   for (Milliseconds pause = kFirstWait;; pause = std::min(pause * 2, kLongestWait)) {
     {
       std::lock_guard lock(mutex_);
@@ -369,8 +367,8 @@ void Guest::seek_owner() {
     }
     auto found = find_owner_();
     if (found) {
-      if (auto* greeted = std::get_if<Greeted>(&*found)) return join(std::move(*greeted));
-      return succeed(std::get<Successor>(*found));
+      if (auto* connected = std::get_if<OwnerConnection>(&*found)) return join(std::move(*connected));
+      return become_owner(std::get<LocalOwner>(*found));
     }
     expire_calls(found.error().message);
     platform::Readiness waited{waker_.descriptor(), true, false};
@@ -379,14 +377,14 @@ void Guest::seek_owner() {
   }
 }
 
-// With a successor there is nothing left to do, but to see the leases of earlier owners end.
-void Guest::wait_for_held() {
+// With a local owner there is nothing left to do, but to see the leases of earlier owners end.
+void SharedClient::wait_for_held() {
   while (true) {
     std::optional<Milliseconds> pause;
     {
       std::lock_guard lock(mutex_);
-      if (state_ != State::kSucceeded || closing_) return;
-      const std::int64_t now = now_ms();
+      if (state_ != State::kOwner || closing_) return;
+      const std::int64_t now = platform::now_ms();
       expire_held(now);
       if (held_.empty()) return;
       pause = Milliseconds(held_check_ms_ - now);
@@ -397,22 +395,23 @@ void Guest::wait_for_held() {
   }
 }
 
-void Guest::join(Greeted greeted) {
-  socket_ = std::move(greeted.socket);
-  incoming_ = std::move(greeted.incoming);
+void SharedClient::join(OwnerConnection connected) {
+  socket_ = std::move(connected.socket);
+  incoming_ = std::move(connected.incoming);
   std::unique_lock lock(mutex_);
-  capabilities_ = std::move(greeted.capabilities);
+  capabilities_ = std::move(connected.capabilities);
   pressure_ = {};
   state_ = State::kConnected;
   std::vector<LeaseRef> ours;
   std::vector<LeaseRef> delivered;
   for (auto& [token, held] : held_) {
-    renew(held, now_ms());  // Each new owner gives them all of their time again.
+    renew(held, platform::now_ms());  // Each new owner gives them all of their time again.
     if (!held.outlives_process) ours.push_back({held.id, token});
     if (held.outlives_process && held.delivered) delivered.push_back({held.id, token});
   }
-  if (!ours.empty()) say(make_frame(FrameType::kHolding, 0, [&](Encoder& out) { put(out, ours); }));
-  if (!delivered.empty()) say(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, delivered); }));
+  if (!ours.empty()) send_one_way(make_frame(FrameType::kHeldLeases, 0, [&](Encoder& out) { put(out, ours); }));
+  if (!delivered.empty())
+    send_one_way(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, delivered); }));
   for (auto& [number, subscribed] : subscriptions_) {
     if (!subscribed.established || subscribed.ended) continue;
     SubscribeOptions options = subscribed.options;
@@ -420,7 +419,8 @@ void Guest::join(Greeted greeted) {
     subscribed.before_owner = subscribed.arrived;
     subscribed.passed_over = 0;
     const std::uint64_t call = ++last_number_;
-    say(make_frame(FrameType::kSubscribe, call, [&, name = number](Encoder& out) { put(out, name, options); }));
+    send_one_way(
+        make_frame(FrameType::kSubscribe, call, [&, name = number](Encoder& out) { put(out, name, options); }));
     if (subscribed.delivery_limit) renew_credit(number, subscribed);
   }
   for (auto& [number, call] : calls_) unsent_.emplace_back(number, call.frame);
@@ -428,26 +428,26 @@ void Guest::join(Greeted greeted) {
     if (!subscribed.established && !subscribed.ended) renew_credit(number, subscribed);
   }
   lock.unlock();
-  if (!take_frames()) lose_owner();
+  if (!take_frames()) on_owner_lost();
 }
 
-void Guest::succeed(Successor successor) {
+void SharedClient::become_owner(LocalOwner local_owner) {
   std::map<std::uint64_t, Call> calls;
   std::map<std::uint64_t, Error> refused;
   std::vector<LeaseRef> ours;
   {
     std::lock_guard lock(mutex_);
-    successor_ = successor;
-    state_ = State::kSucceeded;
+    local_owner_ = local_owner;
+    state_ = State::kOwner;
     for (auto& [token, held] : held_) {
-      renew(held, now_ms());
+      renew(held, platform::now_ms());
       if (!held.outlives_process || held.delivered) ours.push_back({held.id, token});
     }
     for (auto& [number, subscribed] : subscriptions_) {
       if (subscribed.ended) continue;
       SubscribeOptions options = subscribed.options;
       options.credit = subscribed.rest();
-      auto inner = successor.broker->subscribe(std::move(options), *subscribed.sink);
+      auto inner = local_owner.broker->subscribe(std::move(options), *subscribed.sink);
       if (inner) {
         subscribed.inner = std::move(*inner);
         subscribed.before_owner = subscribed.arrived;
@@ -463,22 +463,22 @@ void Guest::succeed(Successor successor) {
       if (call.type == FrameType::kWatch) watches_.emplace(number, nullptr);
     }
   }
-  if (!ours.empty()) successor.broker->mark_delivered(std::move(ours));
+  if (!ours.empty()) local_owner.broker->mark_delivered(std::move(ours));
   for (const auto& [number, call] : calls) {
     const auto error = refused.find(number);  // A subscription has the number of its call.
     if (error != refused.end()) {
       call.handler(error->second);
     } else {
-      hand_to(successor, number, call);
+      execute_at(local_owner, number, call);
     }
   }
 }
 
-void Guest::expire_calls(const std::string& why) {
+void SharedClient::expire_calls(const std::string& why) {
   std::vector<Call> expired;
   {
     std::lock_guard lock(mutex_);
-    const std::int64_t before = now_ms() - patience_.count();
+    const std::int64_t before = platform::now_ms() - patience_.count();
     for (auto at = calls_.begin(); at != calls_.end();) {
       if (at->second.since_ms > before) {
         ++at;
@@ -492,14 +492,14 @@ void Guest::expire_calls(const std::string& why) {
   for (const Call& call : expired) fail(call, "the owner of the data directory is gone: " + why);
 }
 
-void Guest::expire_unanswered() {
-  const std::int64_t now = now_ms();
+void SharedClient::expire_unanswered() {
+  const std::int64_t now = platform::now_ms();
   std::vector<Call> expired;
   {
     std::lock_guard lock(mutex_);
     for (auto at = calls_.begin(); at != calls_.end();) {
       const auto longest = longest_silence_ms(at->second.type);
-      if (!longest || now - std::max(heard_ms_, at->second.since_ms) < *longest) {
+      if (!longest || now - std::max(received_ms_, at->second.since_ms) < *longest) {
         ++at;
         continue;
       }
@@ -511,7 +511,7 @@ void Guest::expire_unanswered() {
   for (const Call& call : expired) fail(call, "not confirmed: the owner of the data directory does not answer");
 }
 
-void Guest::end_calls() {
+void SharedClient::end_calls() {
   std::map<std::uint64_t, Call> calls;
   {
     std::lock_guard lock(mutex_);
@@ -524,8 +524,8 @@ void Guest::end_calls() {
   for (const auto& [number, call] : calls) fail(call, closed().message);
 }
 
-void Guest::fail(const Call& call, std::string why) {
-  const bool may_be_done = (call.sent || call.unconfirmed) && !is_question(call.type);
+void SharedClient::fail(const Call& call, std::string why) {
+  const bool may_be_done = (call.sent || call.unconfirmed) && !is_read_only(call.type);
   call.handler(Error{may_be_done ? ErrorCode::kUnconfirmed : ErrorCode::kUnavailable, std::move(why)});
 }
 

@@ -1,11 +1,11 @@
-#include "wire/base64.h"
+#include "core/base64.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace bide::wire {
+namespace bide::core {
 
 namespace {
 
@@ -55,4 +55,4 @@ std::optional<std::string> from_base64(std::string_view text) {
   return out;
 }
 
-}  // namespace bide::wire
+}  // namespace bide::core

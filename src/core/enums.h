@@ -1,0 +1,37 @@
+// The last value of each enumeration whose values are counted from 0: for reading them from bytes and for listing their
+// names.
+
+#pragma once
+
+#include "bide/broker.h"
+#include "bide/job.h"
+#include "bide/result.h"
+#include "bide/retry_policy.h"
+
+namespace bide {
+
+constexpr std::string_view to_string(Pressure::Level level) {
+  constexpr std::string_view kNames[] = {"ok", "high", "blocked"};
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+}  // namespace bide
+
+namespace bide::core {
+
+template <class E>
+inline constexpr E kLast = E{};
+template <>
+inline constexpr ErrorCode kLast<ErrorCode> = ErrorCode::kUnsupported;
+template <>
+inline constexpr RetryPolicy::Shape kLast<RetryPolicy::Shape> = RetryPolicy::Shape::kExponential;
+template <>
+inline constexpr Fault kLast<Fault> = Fault::kCrashed;
+template <>
+inline constexpr DeadReason kLast<DeadReason> = DeadReason::kDamaged;
+template <>
+inline constexpr JobState kLast<JobState> = JobState::kDead;
+template <>
+inline constexpr Pressure::Level kLast<Pressure::Level> = Pressure::Level::kBlocked;
+
+}  // namespace bide::core
