@@ -69,6 +69,17 @@ endforeach()
 
 if(BIDE_UNITY_BUILD)
   set_target_properties(${every_target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  # These have names in common with others of their folder.
+  set(compiled_alone
+    src/core/job_rules_test.cc src/core/retry_policy_test.cc src/core/time_text_test.cc
+    src/engine/check/snapshot_check.cc src/engine/check/snapshot_repair.cc
+    src/engine/id_table_test.cc src/engine/ledger_ids_test.cc
+    src/engine/journal/records_test.cc)
+  foreach(source IN LISTS compiled_alone)
+    get_filename_component(folder "${PROJECT_SOURCE_DIR}/${source}" DIRECTORY)
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/${source}" DIRECTORY "${folder}"
+      PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
 endif()
 
 if(BIDE_CHECK_ONLY AND TARGET bide_written_pages)

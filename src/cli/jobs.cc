@@ -15,7 +15,7 @@
 #include "core/quote.h"
 #include "core/time_text.h"
 #include "wire/base64.h"
-#include "wire/utf8.h"
+#include "core/utf8.h"
 
 namespace bide::cli {
 

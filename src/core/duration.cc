@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/quote.h"
+#include "core/text.h"
 
 namespace bide::core {
 namespace {
@@ -26,7 +27,6 @@ constexpr std::array<Unit, 6> kUnits = {{
 
 constexpr std::uint64_t kLongest = std::numeric_limits<std::int64_t>::max();
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Takes from the front of `text` what `belongs`.

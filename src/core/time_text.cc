@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/quote.h"
+#include "core/text.h"
 
 namespace bide::core {
 namespace {
@@ -19,13 +20,11 @@ using std::chrono::seconds;
 constexpr Time kFirst = std::chrono::sys_days(std::chrono::year(0) / 1 / 1);
 constexpr Time kLast = std::chrono::sys_days(std::chrono::year(10'000) / 1 / 1) - Milliseconds(1);
 
-Error refusal(std::string_view text, const std::string& why) {
+Error time_refusal(std::string_view text, const std::string& why) {
   return {ErrorCode::kInvalidArgument, "invalid time " + quoted(text) + ": " + why +
                                            "; write a date, a time and a zone, such as 2026-01-02T03:04:05Z or "
                                            "2026-01-02T05:04:05+02:00"};
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Reads a text from left to right; a step that does not fit leaves nothing taken.
 class Reader {
@@ -78,29 +77,29 @@ Result<Time> parse_time(std::string_view text) {
   const auto month = dash ? reader.number(2) : std::nullopt;
   const bool second_dash = month && reader.one_of("-");
   const auto day = second_dash ? reader.number(2) : std::nullopt;
-  if (!day) return refusal(text, "it does not start with a date as year-month-day");
+  if (!day) return time_refusal(text, "it does not start with a date as year-month-day");
   const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
-  if (!date.ok()) return refusal(text, "there is no such day");
+  if (!date.ok()) return time_refusal(text, "there is no such day");
 
-  if (!reader.one_of("Tt ")) return refusal(text, "after the date, T and a time of day are expected");
+  if (!reader.one_of("Tt ")) return time_refusal(text, "after the date, T and a time of day are expected");
   const auto hour = reader.number(2);
   const bool colon = hour && reader.one_of(":");
   const auto minute = colon ? reader.number(2) : std::nullopt;
   const bool second_colon = minute && reader.one_of(":");
   const auto second = second_colon ? reader.number(2) : std::nullopt;
-  if (!second) return refusal(text, "the time of day is not hours:minutes:seconds");
-  if (*hour > 23 || *minute > 59 || *second > 60) return refusal(text, "there is no such time of day");
+  if (!second) return time_refusal(text, "the time of day is not hours:minutes:seconds");
+  if (*hour > 23 || *minute > 59 || *second > 60) return time_refusal(text, "there is no such time of day");
 
   Milliseconds fraction{0};
   if (reader.one_of(".")) {
     const std::string_view digits = reader.digits();
-    if (digits.empty()) return refusal(text, "a digit is expected after the point");
+    if (digits.empty()) return time_refusal(text, "a digit is expected after the point");
     fraction = fraction_rounded_up(digits);
   }
 
   minutes offset{0};
-  if (reader.rest().empty()) return refusal(text, "the zone is missing");
+  if (reader.rest().empty()) return time_refusal(text, "the zone is missing");
   if (!reader.one_of("Zz")) {
     const bool west = reader.rest().front() == '-';
     const bool sign = reader.one_of("+-");
@@ -108,22 +107,22 @@ Result<Time> parse_time(std::string_view text) {
     const bool zone_colon = zone_hour && reader.one_of(":");
     const auto zone_minute = zone_colon ? reader.number(2) : std::nullopt;
     if (!zone_minute || *zone_hour > 23 || *zone_minute > 59) {
-      return refusal(text, "the zone must be Z or an offset such as +02:00");
+      return time_refusal(text, "the zone must be Z or an offset such as +02:00");
     }
     offset = hours(*zone_hour) + minutes(*zone_minute);
     if (west) offset = -offset;
   }
   if (!reader.rest().empty())
-    return refusal(text, "nothing may follow the zone, but there is " + quoted(reader.rest()));
+    return time_refusal(text, "nothing may follow the zone, but there is " + quoted(reader.rest()));
 
   const std::chrono::sys_seconds whole =
       std::chrono::sys_days(date) + hours(*hour) + minutes(*minute) + seconds(*second) - offset;
   // A leap second is the last of a day in UTC. This clock does not have it: it counts as the first of the next day.
   if (*second == 60 && whole.time_since_epoch() % days(1) != seconds(0)) {
-    return refusal(text, "there is no such time of day");
+    return time_refusal(text, "there is no such time of day");
   }
   const Time time = whole + fraction;
-  if (time < kFirst || time > kLast) return refusal(text, "it is outside the years 0000 to 9999");
+  if (time < kFirst || time > kLast) return time_refusal(text, "it is outside the years 0000 to 9999");
   return time;
 }
 

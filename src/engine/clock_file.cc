@@ -8,7 +8,7 @@ namespace bide::engine {
 //        u64 checksum (XXH3 of what is before it, seed 0)
 namespace {
 
-constexpr std::string_view kMagic = "BIDECLCK";
+constexpr std::string_view kClockMagic = "BIDECLCK";
 constexpr std::size_t kFileBytes = 48;
 
 }  // namespace
@@ -21,8 +21,8 @@ std::optional<std::int64_t> ClockFile::read(const std::string& boot, journal::Ad
   char bytes[kFileBytes];
   const auto got = (*file)->read(0, bytes, sizeof bytes);
   const std::string_view view(bytes, got ? *got : 0);
-  if (view.size() < kFileBytes || !view.starts_with(kMagic)) return std::nullopt;
-  journal::Decoder in(view.substr(kMagic.size()));
+  if (view.size() < kFileBytes || !view.starts_with(kClockMagic)) return std::nullopt;
+  journal::Decoder in(view.substr(kClockMagic.size()));
   const std::int64_t before_us = in.i64();
   const std::int64_t after_us = in.i64();
   const journal::Address at = in.u64();
@@ -32,7 +32,7 @@ std::optional<std::int64_t> ClockFile::read(const std::string& boot, journal::Ad
 }
 
 Status ClockFile::write(const std::string& boot, std::int64_t before_us, std::int64_t after_us, journal::Address at) const {
-  std::string bytes(kMagic);
+  std::string bytes(kClockMagic);
   journal::Encoder out(bytes);
   out.i64(before_us);
   out.i64(after_us);

@@ -16,7 +16,7 @@ using journal::Encoder;
 
 namespace {
 
-constexpr std::string_view kMagic = "BIDEDONE";
+constexpr std::string_view kIdBlockMagic = "BIDEDONE";
 constexpr std::string_view kSuffix = ".ids";
 constexpr std::size_t kDigits = 16;
 constexpr std::size_t kSummedFrom = 24;
@@ -65,7 +65,7 @@ std::string encode_id_block(const IdBlockHeader& header, const std::vector<JobId
   std::string block;
   block.reserve(kIdBlockHeaderBytes + ids.size() * JobId::kSize + groups.size() * 521 + kIdBlockAlignment);
   Encoder out(block);
-  out.raw(kMagic);
+  out.raw(kIdBlockMagic);
   out.u32(header.version);
   out.u32(0);
   out.u64(0);
@@ -84,8 +84,8 @@ std::string encode_id_block(const IdBlockHeader& header, const std::vector<JobId
 }
 
 std::optional<IdBlockHeader> decode_id_block_header(std::string_view bytes) {
-  if (bytes.size() < kIdBlockHeaderBytes || !bytes.starts_with(kMagic)) return std::nullopt;
-  Decoder in(bytes.substr(kMagic.size()));
+  if (bytes.size() < kIdBlockHeaderBytes || !bytes.starts_with(kIdBlockMagic)) return std::nullopt;
+  Decoder in(bytes.substr(kIdBlockMagic.size()));
   IdBlockHeader header;
   header.version = in.u32();
   header.bytes = in.u32();

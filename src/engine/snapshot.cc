@@ -19,7 +19,7 @@ using journal::Encoder;
 // blocks: one kMeta, any number of kRows, one kEnd
 namespace {
 
-constexpr std::string_view kMagic = "BIDESNAP";
+constexpr std::string_view kSnapshotMagic = "BIDESNAP";
 constexpr std::uint32_t kVersion = 2;  // Version 1 has no length of leases, nor whether they were delivered.
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
@@ -216,7 +216,7 @@ void SnapshotWriter::begin() {
   std::string meta;
   Encoder out(meta);
   encode_meta(out, state_, at_);
-  head_ = kMagic;
+  head_ = kSnapshotMagic;
   Encoder head(head_);
   head.u32(kVersion);
   head.u8(kMeta);
@@ -306,14 +306,14 @@ class BlockReader {
     const auto got = file_.read(0, bytes, sizeof bytes);
     if (!got) return got.error();
     const std::string_view view(bytes, *got);
-    if (*got < kFileHeader || view.substr(0, kMagic.size()) != kMagic) return damaged(path_, 0, "not a snapshot");
-    Decoder in(view.substr(kMagic.size()));
+    if (*got < kFileHeader || view.substr(0, kSnapshotMagic.size()) != kSnapshotMagic) return damaged(path_, 0, "not a snapshot");
+    Decoder in(view.substr(kSnapshotMagic.size()));
     const std::uint32_t version = in.u32();
     if (version > kVersion) {
       return Error{ErrorCode::kNewerVersion, path_ + ": written by a newer bide (snapshot version " +
                                                  std::to_string(version) + "): use that version"};
     }
-    if (version == 0) return damaged(path_, kMagic.size(), "unknown version");
+    if (version == 0) return damaged(path_, kSnapshotMagic.size(), "unknown version");
     offset_ = kFileHeader;
     version_ = version;
     return {};
