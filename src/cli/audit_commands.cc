@@ -26,14 +26,14 @@ int audit(const Invocation& call) {
   return report.ok() ? kOk : kJobFailed;
 }
 
-struct Finding {
+struct DoctorFinding {
   bool ok = true;
   std::string what;
   std::string advice = {};
 };
 
-std::vector<Finding> examine(Client& client) {
-  std::vector<Finding> findings;
+std::vector<DoctorFinding> examine(Client& client) {
+  std::vector<DoctorFinding> findings;
   const AuditReport report = audit_of(client);
   if (report.ok()) findings.push_back({true, "every accepted job is accounted for"});
   for (const std::string& problem : report.problems) {
@@ -68,7 +68,7 @@ int doctor(const Invocation& call) {
   bool well = true;
   JsonArray json;
   std::string text;
-  for (const Finding& finding : examine(client)) {
+  for (const DoctorFinding& finding : examine(client)) {
     well = well && finding.ok;
     json.add(JsonObject().add("ok", finding.ok).add("what", finding.what).add("advice", finding.advice));
     text += finding.ok ? styled(Style::kGreen, "ok  ") : styled(Style::kYellow, "look");

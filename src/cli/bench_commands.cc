@@ -23,7 +23,7 @@ namespace bide::cli {
 
 namespace {
 
-JsonArray to_json(const std::vector<bench::Goal>& goals) {
+JsonArray goals_json(const std::vector<bench::Goal>& goals) {
   return JsonArray(goals, [](const bench::Goal& goal) {
     return JsonObject()
         .add("what", goal.what)
@@ -33,7 +33,7 @@ JsonArray to_json(const std::vector<bench::Goal>& goals) {
   });
 }
 
-JsonObject to_json(const bench::EngineFigures& f) {
+JsonObject figures_json(const bench::EngineFigures& f) {
   JsonObject json;
   json.add("quick", f.quick);
   json.add("limit", JsonObject().add("log_jobs_per_s", f.log_jobs_per_s).add("fdatasync_p50_us", f.fdatasync_p50_us));
@@ -56,10 +56,10 @@ JsonObject to_json(const bench::EngineFigures& f) {
                        .add("bytes", f.disk_bytes)
                        .add("live_bytes", f.disk_live_bytes)
                        .add("amplification", f.disk_amplification));
-  return json.add("goals", to_json(bench::goals(f)));
+  return json.add("goals", goals_json(bench::goals(f)));
 }
 
-JsonObject to_json(const bench::WorkerFigures& f) {
+JsonObject figures_json(const bench::WorkerFigures& f) {
   JsonObject json;
   json.add("quick", f.quick);
   json.add("limit", JsonObject().add("log_jobs_per_s", f.log_jobs_per_s));
@@ -68,10 +68,10 @@ JsonObject to_json(const bench::WorkerFigures& f) {
                          .add("ratio", f.ratio)
                          .add("effects_jobs_per_s", f.effects_jobs_per_s)
                          .add("effects_ratio", f.effects_ratio));
-  return json.add("goals", to_json(bench::goals(f)));
+  return json.add("goals", goals_json(bench::goals(f)));
 }
 
-JsonObject to_json(const bench::BrokerFigures& f) {
+JsonObject figures_json(const bench::BrokerFigures& f) {
   JsonObject json;
   json.add("quick", f.quick);
   JsonObject ceiling;
@@ -95,10 +95,10 @@ JsonObject to_json(const bench::BrokerFigures& f) {
                            .add("p99_ms", f.lateness_p99_ms)
                            .add("max_ms", f.lateness_max_ms)
                            .add("early", f.lateness_early));
-  return json.add("goals", to_json(bench::goals(f)));
+  return json.add("goals", goals_json(bench::goals(f)));
 }
 
-JsonObject to_json(const bench::ServerFigures& f) {
+JsonObject figures_json(const bench::ServerFigures& f) {
   JsonObject json;
   json.add("quick", f.quick);
   json.add("limit", JsonObject()
@@ -118,7 +118,7 @@ JsonObject to_json(const bench::ServerFigures& f) {
                         .add("p50_ms", f.woken_p50_ms)
                         .add("p99_ms", f.woken_p99_ms)
                         .add("all_p99_ms", f.all_woken_p99_ms));
-  return json.add("goals", to_json(bench::goals(f)));
+  return json.add("goals", goals_json(bench::goals(f)));
 }
 
 std::string goals_text(const std::vector<bench::Goal>& goals) {
@@ -144,7 +144,7 @@ auto progress_on(StatusLine& status) {
 
 // With what every benchmark is told: where, how much, and where its progress goes.
 template <class Options>
-Options options_of(const Invocation& call, StatusLine& status) {
+Options bench_options(const Invocation& call, StatusLine& status) {
   Options options;
   options.directory = call.value_or("--dir", "");
   if constexpr (requires { options.quick; }) options.quick = call.has("--quick");
@@ -154,11 +154,11 @@ Options options_of(const Invocation& call, StatusLine& status) {
 
 int bench_engine(const Invocation& call) {
   StatusLine status;
-  auto options = options_of<bench::EngineBenchOptions>(call, status);
+  auto options = bench_options<bench::EngineBenchOptions>(call, status);
   options.delayed_jobs = static_cast<std::uint64_t>(call.number("--delayed", 0, 1, 1'000'000'000));
   const bench::EngineFigures figures = take(bench::bench_engine(options));
   status.clear();
-  print(call, to_json(figures),
+  print(call, figures_json(figures),
         formatted("limits of this machine: a bare log does %.0f k jobs/s; overwrite + fdatasync takes %.0f us (p50)\n\n",
                   figures.log_jobs_per_s / 1e3, figures.fdatasync_p50_us) +
             goals_text(bench::goals(figures)));
@@ -167,9 +167,9 @@ int bench_engine(const Invocation& call) {
 
 int bench_worker(const Invocation& call) {
   StatusLine status;
-  const bench::WorkerFigures figures = take(bench::bench_worker(options_of<bench::WorkerBenchOptions>(call, status)));
+  const bench::WorkerFigures figures = take(bench::bench_worker(bench_options<bench::WorkerBenchOptions>(call, status)));
   status.clear();
-  print(call, to_json(figures),
+  print(call, figures_json(figures),
         formatted("limit of this machine: a bare log does %.0f k jobs/s\n\n", figures.log_jobs_per_s / 1e3) +
             goals_text(bench::goals(figures)));
   return kOk;
@@ -203,17 +203,17 @@ int bench_broker(const Invocation& call) {
       "enqueue %.1f k/s, one at a time %.0f us (p50), %.0f us (p99); enqueue, lease, settle %.1f k/s; lateness p50 %.1f ms\n\n",
       measured.enqueue_per_s / 1e3, measured.single_p50_us, measured.single_p99_us, measured.cycle_per_s / 1e3,
       measured.lateness_p50_ms);
-  print(call, to_json(measured).add("nodes", setup->nodes), text + goals_text(bench::goals(measured)));
+  print(call, figures_json(measured).add("nodes", setup->nodes), text + goals_text(bench::goals(measured)));
   return kOk;
 }
 
 int bench_server(const Invocation& call) {
   StatusLine status;
-  auto options = options_of<bench::ServerBenchOptions>(call, status);
+  auto options = bench_options<bench::ServerBenchOptions>(call, status);
   options.program = std::filesystem::read_symlink("/proc/self/exe").string();
   const bench::ServerFigures figures = take(bench::bench_server(options));
   status.clear();
-  print(call, to_json(figures),
+  print(call, figures_json(figures),
         formatted("limits of this machine: the engine in process does %.0f k jobs/s in such batches; overwrite + "
                   "fdatasync\ntakes %.0f us, a loopback round trip %.0f us (p50)\n"
                   "one enqueue through bide's client takes %.0f us (p50); %llu workers woken at once: p99 %.1f ms\n\n",
@@ -226,7 +226,7 @@ int bench_server(const Invocation& call) {
 
 int bench_steps(const Invocation& call) {
   StatusLine status;
-  auto options = options_of<bench::StepsBenchOptions>(call, status);
+  auto options = bench_options<bench::StepsBenchOptions>(call, status);
   options.jobs = call.has("--quick") ? 1'000'000 : 10'000'000;
   const std::vector<bench::StepsFigure> figures = take(bench::bench_steps(options));
   status.clear();

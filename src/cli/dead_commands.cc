@@ -28,7 +28,7 @@ constexpr std::size_t kNoLimit = 1'000'000'000;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kMostWatched = 2000;
 constexpr std::size_t kFewestFailures = 5;
-constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kWatchEvery = std::chrono::milliseconds(50);
 
 JobPage dead_jobs(Client& client, const Invocation& call, std::size_t otherwise, bool bodies) {
   JobFilter filter = filter_of(call);
@@ -58,20 +58,20 @@ std::vector<JobInfo> chosen(Client& client, const Invocation& call) {
   return jobs;
 }
 
-int list(const Invocation& call) {
+int list_dead(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
   print_page(call, dead_jobs(client, call, 50, call.json()), "no dead jobs");
   return kOk;
 }
 
-int show(const Invocation& call) {
+int show_dead(const Invocation& call) {
   const JobId id = call.job_id(0);
   Client client = open_client(call, Missing::kRefuse);
   const JobInfo info = take(client.find(id));
   if (info.state != JobState::kDead) {
     throw Failure{kNotThere, "job " + id.to_string() + " is not dead but " + std::string(to_string(info.state))};
   }
-  print(call, to_json(info), job_text(info, now()));
+  print(call, job_json(info), job_text(info, now()));
   return kOk;
 }
 
@@ -182,7 +182,7 @@ class Replay {
         stop(kTryAgain, std::to_string(watch_.open()) + " of " + std::to_string(ids_.size()) +
                             " canaries came to no end in time; is a worker running?");
       }
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kWatchEvery);
       show_progress();
     }
     if (watch_.failed() > 0) stop(kJobFailed, "a canary failed: " + watch_.first_failure());
@@ -198,7 +198,7 @@ class Replay {
       watch_.look();
       stop_if_too_many_fail();
       show_progress();
-      if (next_ < jobs_.size()) std::this_thread::sleep_for(kLook);
+      if (next_ < jobs_.size()) std::this_thread::sleep_for(kWatchEvery);
     }
   }
 
@@ -252,7 +252,7 @@ int print_plan(const Invocation& call, const std::vector<JobInfo>& jobs) {
   return kOk;
 }
 
-int replay(const Invocation& call) {
+int replay_dead(const Invocation& call) {
   const ReplayPlan plan{.keep_attempts = call.has("--keep-attempts"),
                         .rate = static_cast<int>(call.number("--rate", 0, 1, 1'000'000)),
                         .canary = static_cast<std::size_t>(call.number("--canary", 0, 1, 1000)),
@@ -281,7 +281,7 @@ std::string span_of(const std::vector<JobInfo>& jobs) {
   return ", which died from " + relative_time(*first, now()) + " to " + relative_time(*last, now());
 }
 
-int remove(const Invocation& call) {
+int delete_dead(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
   const std::vector<JobInfo> jobs = chosen(client, call);
   if (jobs.empty()) {
@@ -308,13 +308,13 @@ int remove(const Invocation& call) {
   return print_statuses(call, "deleted", ids, statuses);
 }
 
-int export_all(const Invocation& call) {
+int export_dead(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
   StatusLine status;
   status.show("reading dead jobs");
   const std::vector<JobInfo> jobs = dead_jobs(client, call, kNoLimit, true).jobs;
   status.clear();
-  for (const JobInfo& info : jobs) print(to_json(info));
+  for (const JobInfo& info : jobs) print(job_json(info));
   return kOk;
 }
 
@@ -330,12 +330,12 @@ std::vector<Command> dead_commands() {
   constexpr Argument kIds = {"ID", "of dead jobs; without any, the flags choose", true, true};
   constexpr Flag kAll = {"--all", "", "all dead jobs"};
   return {
-      {.path = "dead list", .summary = "List dead jobs, newest first", .flags = with_filters({kCursorFlag, kJsonFlag}), .run = list},
+      {.path = "dead list", .summary = "List dead jobs, newest first", .flags = with_filters({kCursorFlag, kJsonFlag}), .run = list_dead},
       {.path = "dead show",
        .summary = "Show everything about one dead job",
        .arguments = {{"ID", "of the job"}},
        .flags = {kUrlFlag, kJsonFlag},
-       .run = show},
+       .run = show_dead},
       {.path = "dead replay",
        .summary = "Put dead jobs back, with a fresh budget of attempts",
        .details =
@@ -354,17 +354,17 @@ std::vector<Command> dead_commands() {
                               {"--timeout", "DURATION", "how long to wait for the canaries; default: 30s"},
                               kDryRunFlag,
                               kJsonFlag}),
-       .run = replay},
+       .run = replay_dead},
       {.path = "dead delete",
        .summary = "Delete dead jobs for good",
        .details = "`--until 1w` deletes those that died more than a week ago; `--since 1w` those of the last week.",
        .arguments = {kIds},
        .flags = with_filters({kAll, kYesFlag, kJsonFlag}),
-       .run = remove},
+       .run = delete_dead},
       {.path = "dead export",
        .summary = "Write dead jobs to stdout, one JSON object a line",
        .flags = with_filters({{"--json", "", "changes nothing: it is JSON already"}}),
-       .run = export_all},
+       .run = export_dead},
   };
 }
 

@@ -83,7 +83,7 @@ JobId id_of(const std::string& text) {
   return *id;
 }
 
-EnqueueOptions options_of(const Invocation& call) {
+EnqueueOptions enqueue_options(const Invocation& call) {
   EnqueueOptions options;
   options.queue = call.value_or("--queue", options.queue);
   if (call.has("--delay") && call.has("--due")) fail_usage("--delay and --due: give one of them, not both");
@@ -122,7 +122,7 @@ constexpr auto kFieldFlags = std::to_array<FieldFlag>({
     {"content_type", "--content-type"},
 });
 
-void check(const Job& job, Time moment) {
+void check_job(const Job& job, Time moment) {
   const auto problem = core::find_problem(job, moment);
   if (!problem) return;
   std::string flag = "--" + std::string(problem->field);
@@ -187,11 +187,11 @@ Enqueued enqueue_one(const Client& client, Job job) {
 }
 
 int enqueue(const Invocation& call) {
-  const EnqueueOptions options = options_of(call);
+  const EnqueueOptions options = enqueue_options(call);
   const Milliseconds timeout = timeout_of(call);
   const Job job = make_job(call.argument(0), read_body(call.argument(1)), options);
   const Time moment = now();
-  check(job, moment);
+  check_job(job, moment);
   Warnings warnings(call.json());
   warn(job, moment, warnings);
   check_callback(call, job, warnings);

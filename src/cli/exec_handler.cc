@@ -170,7 +170,7 @@ Pipe make_pipe() {
 }
 
 // A file, not a pipe: should the worker die, its program must not take what it got so far for all of it.
-Descriptor file_of(const std::string& body) {
+Descriptor body_file(const std::string& body) {
   Descriptor file = above_standard(Descriptor(::memfd_create("bide-body", MFD_CLOEXEC)));
   for (std::size_t written = 0; written < body.size();) {
     const auto got = ::write(file.get(), body.data() + written, body.size() - written);
@@ -347,7 +347,7 @@ int start_error(const Descriptor& failure) {
 
 // Throws std::system_error when it cannot be started.
 RunningProgram start(const ExecOptions& options, Context& context) {
-  const Descriptor body = file_of(context.job().body);
+  const Descriptor body = body_file(context.job().body);
   Pipe out = make_pipe(), error = make_pipe(), failure = make_pipe();
   std::vector<std::string> command = options.command;
   std::vector<std::string> variables = environment_of(context);

@@ -34,7 +34,7 @@ constexpr std::array kExitOfError = {
     ExitOfError{ErrorCode::kUnsupported, kUnreachable},
 };
 
-std::string_view name_of(const Failure& failure) {
+std::string_view code_of(const Failure& failure) {
   if (!failure.code.empty()) return failure.code;
   for (const ExitCodeInfo& info : kExitCodes) {
     if (info.code == failure.exit_code) return info.name;
@@ -48,7 +48,7 @@ int report(const Failure& failure, bool json) {
   std::fflush(stdout);
   if (json) {
     const JsonObject error = JsonObject()
-                                 .add("code", name_of(failure))
+                                 .add("code", code_of(failure))
                                  .add("message", core::without_secrets(failure.message))
                                  .add("exit", failure.exit_code);
     std::fprintf(stderr, "%s\n", JsonObject().add("error", error).text().c_str());

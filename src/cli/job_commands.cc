@@ -77,7 +77,7 @@ JobPage page_at(const Client& client, const JobFilter& filter, const std::string
   return page;
 }
 
-int list(const Invocation& call) {
+int list_jobs(const Invocation& call) {
   JobFilter filter = filter_of(call);
   for (const std::string& state : call.values("--state")) filter.states.push_back(parse_state(state));
   const auto limit = static_cast<std::size_t>(call.number(kPageFlag.name, 50, 1, 1000));
@@ -87,11 +87,11 @@ int list(const Invocation& call) {
   return kOk;
 }
 
-int show(const Invocation& call) {
+int show_job(const Invocation& call) {
   const JobId id = call.job_id(0);
   Client client = open_client(call, Missing::kRefuse);
   const JobInfo info = take(client.find(id));
-  print(call, to_json(info), job_text(info, now()));
+  print(call, job_json(info), job_text(info, now()));
   return kOk;
 }
 
@@ -150,12 +150,12 @@ std::vector<Command> job_commands() {
        .flags = {{"--state", "STATE", "scheduled, ready, running, done or dead; may be given several times", true},
                  kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
                  kCursorFlag, kUrlFlag, kJsonFlag},
-       .run = list},
+       .run = list_jobs},
       {.path = "job show",
        .summary = "Show everything about one job",
        .arguments = {kIdArgument},
        .flags = {kUrlFlag, kJsonFlag},
-       .run = show},
+       .run = show_job},
       {.path = "job explain",
        .summary = "Say the one reason why a job is not running",
        .arguments = {kIdArgument},

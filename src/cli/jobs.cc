@@ -110,7 +110,7 @@ JobState parse_state(std::string_view text) {
   fail_usage("unknown state " + core::quoted(text) + "; known are " + list + core::did_you_mean(text, names));
 }
 
-JsonObject to_json(const JobInfo& info) {
+JsonObject job_json(const JobInfo& info) {
   JsonObject json;
   json.add("id", info.job.id).add("kind", info.job.kind).add("queue", info.job.queue);
   json.add("state", to_string(info.state));
@@ -206,7 +206,7 @@ std::string shortened(std::string_view text, std::size_t width) {
 void print_page(const Invocation& call, const JobPage& page, std::string_view nothing) {
   if (call.json()) {
     const auto next = page.next.empty() ? std::nullopt : std::optional(page.next);
-    const JsonArray jobs(page.jobs, [](const JobInfo& info) { return to_json(info); });
+    const JsonArray jobs(page.jobs, [](const JobInfo& info) { return job_json(info); });
     return print(JsonObject().add("jobs", jobs).add("next", next));
   }
   if (page.jobs.empty()) return say(nothing);
@@ -270,7 +270,7 @@ int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool js
                   std::string(to_string(info.error().code))};
   }
   if (json) {
-    JsonObject object = to_json(*info);
+    JsonObject object = job_json(*info);
     if (warnings != nullptr) object.add("warnings", warnings->to_json());
     print(object);
   } else if (info->state == JobState::kDead) {

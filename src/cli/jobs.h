@@ -33,7 +33,7 @@ JobState parse_state(std::string_view text);
 
 // Stable: fields are added, never renamed. What is not UTF-8 has a name that ends in _base64 instead: body_base64. What
 // the broker does not keep of a job that is done is null, and so is when it was due once it is done or dead.
-JsonObject to_json(const JobInfo& info);
+JsonObject job_json(const JobInfo& info);
 // Everything about one job, a line for each fact.
 std::string job_text(const JobInfo& info, Time now);
 std::string queue_table(const std::vector<QueueInfo>& queues, Time now);

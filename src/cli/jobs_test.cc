@@ -41,9 +41,9 @@ TEST(Jobs, AnUnknownStateIsRefusedWithTheNearest) {
 TEST(Jobs, ABodyThatIsNotTextIsGivenAsBase64) {
   JobInfo info;
   info.job.body = "\xff";
-  EXPECT_NE(to_json(info).text().find(R"("body_base64":"/w==")"), std::string::npos);
+  EXPECT_NE(job_json(info).text().find(R"("body_base64":"/w==")"), std::string::npos);
   info.job.body = "text";
-  EXPECT_NE(to_json(info).text().find(R"("body":"text")"), std::string::npos);
+  EXPECT_NE(job_json(info).text().find(R"("body":"text")"), std::string::npos);
 }
 
 TEST(Jobs, EverythingThatIsNotTextIsGivenAsBase64) {
@@ -51,7 +51,7 @@ TEST(Jobs, EverythingThatIsNotTextIsGivenAsBase64) {
   info.job.unique_key = info.job.content_type = "\xff";
   info.job.headers = {{"a", "1"}, {"a", "2"}, {"b", "\xff"}};
   info.history = {{.attempt = 1, .text = "\xff"}};
-  const std::string json = to_json(info).text();
+  const std::string json = job_json(info).text();
   EXPECT_NE(json.find(R"("unique_key_base64":"/w==")"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("content_type_base64":"/w==")"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("headers":{"a":"1"},"headers_base64":[["YQ==","Mg=="],["Yg==","/w=="]])"), std::string::npos) << json;
@@ -63,7 +63,7 @@ TEST(Jobs, WhatIsNotKnownOfADoneJobIsNotMadeUp) {
   info.state = JobState::kDone;
   info.due = Time(Milliseconds(1'750'000'000'000));
   info.finished = info.due;
-  const std::string json = to_json(info).text();
+  const std::string json = job_json(info).text();
   EXPECT_NE(json.find(R"("due":null)"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("retry":null)"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("finished":"2025-)"), std::string::npos) << json;

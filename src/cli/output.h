@@ -3,7 +3,7 @@
 //
 //   say("queue " + name + " is paused");                 a line on stdout
 //   tell("warning: --due is in the past");               a line on stderr, after "bide: "
-//   print(call, to_json(report), report_text(report));   JSON or text on stdout, by --json
+//   print(call, report_json(report), report_text(report));   JSON or text on stdout, by --json
 
 #pragma once
 

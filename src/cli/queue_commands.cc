@@ -21,7 +21,7 @@ namespace {
 
 constexpr Argument kQueueArgument = {"QUEUE", "its name"};
 
-int list(const Invocation& call) {
+int list_queues(const Invocation& call) {
   Client client = open_client(call, Missing::kRefuse);
   const std::vector<QueueInfo> queues = queues_of(client);
   print(call, JsonObject().add("queues", JsonArray(queues)),
@@ -85,7 +85,7 @@ int purge(const Invocation& call) {
 
 std::vector<Command> queue_commands() {
   return {
-      {.path = "queue list", .summary = "List the queues and what is in them", .flags = {kUrlFlag, kJsonFlag}, .run = list},
+      {.path = "queue list", .summary = "List the queues and what is in them", .flags = {kUrlFlag, kJsonFlag}, .run = list_queues},
       {.path = "queue pause",
        .summary = "Hold back the jobs of a queue, also before the first has come; running ones finish",
        .arguments = {kQueueArgument},

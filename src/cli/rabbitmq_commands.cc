@@ -85,7 +85,7 @@ std::string state_text(const Examined& examined) {
   return text;
 }
 
-JsonObject to_json(const Plan& plan) {
+JsonObject plan_json(const Plan& plan) {
   JsonArray exchanges;
   JsonArray queues;
   JsonArray bindings;
@@ -136,7 +136,7 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
-JsonObject to_json(const std::vector<Finding>& findings) {
+JsonObject findings_json(const std::vector<Finding>& findings) {
   JsonArray all;
   std::array<std::size_t, 4> counts{};
   for (const Finding& finding : findings) {
@@ -167,7 +167,7 @@ std::string findings_text(const std::vector<Finding>& findings) {
   return text;
 }
 
-JsonObject to_json(const std::vector<GcEntry>& entries, bool dry_run) {
+JsonObject gc_json(const std::vector<GcEntry>& entries, bool dry_run) {
   JsonArray removed;
   JsonArray kept;
   for (const GcEntry& entry : entries) {
@@ -202,14 +202,14 @@ void add_delays(Deployment& deployment, std::string_view text) {
   }
 }
 
-std::vector<std::string> queues_of(const Invocation& call) {
+std::vector<std::string> named_queues(const Invocation& call) {
   for (const std::string& queue : call.values("--queue")) check_name("--queue", "name", queue);
   return call.values("--queue");
 }
 
 Deployment deployment_of(const Invocation& call) {
   Deployment deployment;
-  deployment.queues = queues_of(call);
+  deployment.queues = named_queues(call);
   for (const std::string& text : call.values("--retry")) {
     const Result<RetryPolicy> policy = RetryPolicy::parse(text);
     if (!policy) fail_usage("--retry: " + policy.error().message);
@@ -229,7 +229,7 @@ int plan(const Invocation& call) {
   const auto connection = connect(settings, "plan");
   Examiner examiner(*connection, kLooking);
   const Plan planned = take(make_plan(examiner, topology));
-  print(call, to_json(planned), plan_text(planned));
+  print(call, plan_json(planned), plan_text(planned));
   return planned.differing() > 0 ? kConfiguration : kOk;
 }
 
@@ -255,7 +255,7 @@ int apply(const Invocation& call) {
   return kOk;
 }
 
-int doctor(const Invocation& call) {
+int rabbitmq_doctor(const Invocation& call) {
   const Settings settings = rabbitmq_settings(call);
   DoctorOptions options;
   options.deployment = deployment_of(call);
@@ -266,7 +266,7 @@ int doctor(const Invocation& call) {
     if (!found) fail_to_open(found.error());
     return std::move(*found);
   }();
-  print(call, to_json(findings), findings_text(findings));
+  print(call, findings_json(findings), findings_text(findings));
   for (const Finding& finding : findings) {
     if (finding.weight == Finding::Weight::kProblem) return kJobFailed;
   }
@@ -277,18 +277,18 @@ int gc(const Invocation& call) {
   const Settings settings = rabbitmq_settings(call);
   GcOptions options;
   options.dry_run = call.has("--dry-run");
-  options.queues = queues_of(call);
+  options.queues = named_queues(call);
   if (!options.dry_run && !call.has("--while-stopped")) {
     fail_usage(
         "processes that run remember what they have declared, and would send jobs after a queue that is gone: "
         "stop all that enqueue or retry and say --while-stopped, or look with --dry-run");
   }
   const std::vector<GcEntry> entries = take(collect_garbage(settings, options));
-  print(call, to_json(entries, options.dry_run), gc_text(entries, options.dry_run));
+  print(call, gc_json(entries, options.dry_run), gc_text(entries, options.dry_run));
   return kOk;
 }
 
-constexpr Flag kQueueFlag = {"--queue", "NAME", "a bide queue; may be repeated", true};
+constexpr Flag kQueuesFlag = {"--queue", "NAME", "a bide queue; may be repeated", true};
 constexpr Flag kRetryFlag = {"--retry", "POLICY", "a retry policy whose waits are expected; may be repeated", true};
 constexpr Flag kDelaysFlag = {"--delays", "LIST", "delays that are expected, such as 10s,100s,1h; may be repeated",
                               true};
@@ -304,21 +304,21 @@ std::vector<Command> rabbitmq_commands() {
            "Nothing is changed. Exits 78 when something is there with other arguments. Without queues and delays\n"
            "it shows what every deployment needs. With declare=no in the URL, or a policy with jitter, the queues\n"
            "for every delay up to the longest one are included.",
-       .flags = {kQueueFlag, kRetryFlag, kDelaysFlag, kUpToFlag, kUrlFlag, kJsonFlag},
+       .flags = {kQueuesFlag, kRetryFlag, kDelaysFlag, kUpToFlag, kUrlFlag, kJsonFlag},
        .run = plan},
       {.path = "rabbitmq apply",
        .summary = "Declare what bide needs on a RabbitMQ server",
        .details =
            "For deployments whose processes may not configure the server (declare=no in their URL). Nothing that is\n"
            "there is changed; when something is there with other arguments nothing is declared, exit 78.",
-       .flags = {kQueueFlag, kRetryFlag, kDelaysFlag, kUpToFlag, kUrlFlag, kJsonFlag},
+       .flags = {kQueuesFlag, kRetryFlag, kDelaysFlag, kUpToFlag, kUrlFlag, kJsonFlag},
        .run = apply},
       {.path = "rabbitmq doctor",
        .summary = "Look for what endangers jobs on a RabbitMQ server",
        .details =
            "Over AMQP alone, without the management plugin; nothing is declared. Exits 1 when there is a problem.\n"
            "What cannot be seen over AMQP is asked about.",
-       .flags = {kQueueFlag,
+       .flags = {kQueuesFlag,
                  kRetryFlag,
                  kDelaysFlag,
                  kUpToFlag,
@@ -326,7 +326,7 @@ std::vector<Command> rabbitmq_commands() {
                  {"--consumer-timeout", "DURATION", "what the server's consumer_timeout is set to; default: 30m"},
                  kUrlFlag,
                  kJsonFlag},
-       .run = doctor},
+       .run = rabbitmq_doctor},
       {.path = "rabbitmq gc",
        .summary = "Remove delay queues that nobody needs now",
        .details =
@@ -334,7 +334,7 @@ std::vector<Command> rabbitmq_commands() {
            "or retries first: a process remembers what it has declared.",
        .flags = {{"--dry-run", "", "only say what would be removed"},
                  {"--while-stopped", "", "nothing that enqueues or retries is running"},
-                 kQueueFlag,
+                 kQueuesFlag,
                  kUrlFlag,
                  kJsonFlag},
        .run = gc},

@@ -33,7 +33,7 @@ using server::ServerOptions;
 constexpr int kLargeBytes = 256 * 1024;
 
 // The file first, and flags in place of what it says.
-ServerOptions options_of(const Invocation& call) {
+ServerOptions server_options(const Invocation& call) {
   ServerOptions options;
   const auto file = call.value("--config");
   if (file) {
@@ -119,7 +119,7 @@ int serve(const Invocation& call) {
   ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
   const server::SdNotify systemd = server::SdNotify::from_environment();
 
-  ServerOptions options = options_of(call);
+  ServerOptions options = server_options(call);
   make_room_for_connections(options);
   const std::chrono::milliseconds grace = options.grace;
   auto started = Server::start(std::move(options));

@@ -44,7 +44,7 @@ KindText text_of(Finding::Kind kind) {
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
-JsonObject to_json(const StoreReport& report) {
+JsonObject report_json(const StoreReport& report) {
   JsonObject types;
   for (const auto& [type, count] : report.records_by_type) types.add(type, count);
   const JsonArray findings(report.findings, [](const Finding& finding) {
@@ -101,7 +101,7 @@ std::string report_text(const StoreReport& report) {
   return text;
 }
 
-JsonObject to_json(const StoreRepair& repair) {
+JsonObject repair_json(const StoreRepair& repair) {
   const JsonArray losses(repair.report.losses, [](const Loss& loss) {
     return JsonObject()
         .add("file", loss.file)
@@ -118,7 +118,7 @@ JsonObject to_json(const StoreRepair& repair) {
   json.add("results_lost", JsonArray(repair.report.results_lost));
   json.add("jobs_begun_anew", JsonArray(repair.report.jobs_begun_anew));
   json.add("kept_as", repair.kept_as.empty() ? std::nullopt : std::optional(repair.kept_as));
-  return json.add("store", to_json(repair.checked));
+  return json.add("store", report_json(repair.checked));
 }
 
 std::string ids_text(const char* what, const std::vector<JobId>& ids) {
@@ -173,7 +173,7 @@ std::string reason(const engine::Engine::DiskUse& use, std::uint64_t done, Milli
 int check(const Invocation& call) {
   const StoreReport report = check_directory(call.argument(0));
   const std::string advice = report.damaged() ? "`bide store repair` keeps what can be read\n" : "";
-  print(call, to_json(report), report_text(report) + advice);
+  print(call, report_json(report), report_text(report) + advice);
   return report.damaged() ? kDamagedData : kOk;
 }
 
@@ -181,7 +181,7 @@ int repair(const Invocation& call) {
   const bool dry_run = call.has(kDryRunFlag.name);
   const StoreRepair done =
       repair_directory(call.argument(0), {.dry_run = dry_run, .keep_as = call.value_or("--keep-as", "")});
-  print(call, to_json(done), repair_text(done, dry_run));
+  print(call, repair_json(done), repair_text(done, dry_run));
   return kOk;
 }
 

@@ -67,7 +67,7 @@ std::optional<Time> expiry_of(const Invocation& call) {
   return expires;
 }
 
-std::vector<std::string> queues_of(const Invocation& call) {
+std::vector<std::string> token_queues(const Invocation& call) {
   for (const std::string& queue : call.values("--queue")) {
     if (!core::is_name(queue)) fail_usage("--queue: " + core::quoted(queue) + " is not a valid name");
   }
@@ -80,7 +80,7 @@ std::string queues_text(const Token& token) {
   return text;
 }
 
-JsonObject to_json(const Token& token) {
+JsonObject token_json(const Token& token) {
   JsonArray scopes;
   for (const server::Scope scope :
        {server::Scope::kRead, server::Scope::kWrite, server::Scope::kWork, server::Scope::kAdmin}) {
@@ -95,7 +95,7 @@ JsonObject to_json(const Token& token) {
       .add("state", token.is_good_at(now()) ? "good" : "expired");
 }
 
-int create(const Invocation& call) {
+int create_token(const Invocation& call) {
   const std::string name = call.argument(0);
   if (!core::is_name(name)) {
     fail_usage("NAME: invalid name " + core::quoted(name) +
@@ -108,7 +108,7 @@ int create(const Invocation& call) {
                        .created = now(),
                        .expires = expiry_of(call),
                        .digest = server::digest_of(secret),
-                       .queues = queues_of(call)};
+                       .queues = token_queues(call)};
   const auto add = [&](TokenList& tokens) -> Status {
     // An expired token of the same name gives way; a good one must be revoked by intent.
     std::erase_if(tokens, [&](const Token& other) { return other.name == name && !other.is_good_at(now()); });
@@ -125,7 +125,7 @@ int create(const Invocation& call) {
   make_data_directory(call, file);
   take(server::change_tokens(file, add));
   if (call.json()) {
-    print(to_json(token).add("token", secret).add("file", file));
+    print(token_json(token).add("token", secret).add("file", file));
   } else {
     // Alone on stdout, so that it can be caught: TOKEN=$(bide token create ...)
     std::puts(secret.c_str());
@@ -136,10 +136,10 @@ int create(const Invocation& call) {
   return kOk;
 }
 
-int list(const Invocation& call) {
+int list_tokens(const Invocation& call) {
   const TokenList tokens = take(server::read_tokens(file_of(call)));
   if (call.json()) {
-    const JsonArray array(tokens, [](const Token& token) { return to_json(token); });
+    const JsonArray array(tokens, [](const Token& token) { return token_json(token); });
     print(JsonObject().add("tokens", array));
     return kOk;
   }
@@ -158,7 +158,7 @@ int list(const Invocation& call) {
   return kOk;
 }
 
-int revoke(const Invocation& call) {
+int revoke_tokens(const Invocation& call) {
   const std::string file = file_of(call);
   // All of them or none, so that a mistyped name is no half-done work.
   const auto remove = [&](TokenList& tokens) -> Status {
@@ -198,16 +198,16 @@ std::vector<Command> token_commands() {
                  kFileFlag,
                  kUrlFlag,
                  kJsonFlag},
-       .run = create},
+       .run = create_token},
       {.path = "token list",
        .summary = "List the tokens, their scopes and when they expire",
        .flags = {kFileFlag, kUrlFlag, kJsonFlag},
-       .run = list},
+       .run = list_tokens},
       {.path = "token revoke",
        .summary = "Make tokens worthless",
        .arguments = {{"NAME", "of the token", false, true}},
        .flags = {kFileFlag, kUrlFlag, kJsonFlag},
-       .run = revoke},
+       .run = revoke_tokens},
   };
 }
 

@@ -24,7 +24,7 @@ constexpr int kHeaviest = 1000;
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";  // What glibc takes when there is no $PATH.
 
 // NAME or NAME=WEIGHT.
-std::vector<WorkerQueue> queues_of(const Invocation& call) {
+std::vector<WorkerQueue> worker_queues(const Invocation& call) {
   std::vector<WorkerQueue> queues;
   std::set<std::string> names;
   for (const std::string& text : call.values("--queue")) {
@@ -134,7 +134,7 @@ void require_program(const std::string& name) {
 WorkPlan work_plan(const Invocation& call) {
   WorkPlan plan;
   plan.exec = exec_of(call);
-  plan.worker.queues = queues_of(call);
+  plan.worker.queues = worker_queues(call);
   plan.worker.concurrency = static_cast<int>(call.number("--concurrency", 0, 1, 10'000));
   plan.worker.lease = between(call, "--lease", plan.worker.lease, std::chrono::seconds(1), std::chrono::hours(1));
   plan.worker.grace = between(call, "--grace", plan.worker.grace, Milliseconds(0), std::chrono::hours(24));
