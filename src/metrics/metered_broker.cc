@@ -85,10 +85,6 @@ Result<std::unique_ptr<Subscription>> MeteredBroker::subscribe(SubscribeOptions 
   });
 }
 
-void MeteredBroker::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
-  broker_->extend(std::move(leases), std::move(done));
-}
-
 void MeteredBroker::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
   QueueLookup lookup(*books_->metrics);
   std::vector<Settling> settling;

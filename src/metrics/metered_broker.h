@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "bide/broker.h"
+#include "core/forwarding_broker.h"
 #include "metrics/metrics.h"
 #include "metrics/running_attempts.h"
 #include "platform/clock.h"
@@ -18,20 +18,18 @@ namespace bide::metrics {
 // Of a job whose lease was given before this process began.
 inline constexpr std::string_view kUnknownQueue = "(unknown)";
 
-class MeteredBroker : public Broker {
+class MeteredBroker : public core::ForwardingBroker {
  public:
   MeteredBroker(std::shared_ptr<Broker> broker, std::shared_ptr<Metrics> metrics,
                 platform::Clock& clock = platform::real_clock());
 
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
-  void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
-  void mark_delivered(std::vector<LeaseRef> leases) override { broker_->mark_delivered(std::move(leases)); }
-  Pressure pressure() const override { return broker_->pressure(); }
-  Capabilities capabilities() const override { return broker_->capabilities(); }
 
  private:
+  Broker& next_broker() const override { return *broker_; }
+
   // Apart from the broker, because its completions may still run when this one is gone.
   struct Books {
     Books(std::shared_ptr<Metrics> kept, platform::Clock& read) : metrics(std::move(kept)), clock(read) {}
