@@ -14,7 +14,7 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/time_text.h"
-#include "wire/base64.h"
+#include "core/base64.h"
 #include "core/utf8.h"
 
 namespace bide::cli {
@@ -37,10 +37,10 @@ void add_headers(JsonObject& json, const Headers& headers) {
   JsonArray pairs;
   std::set<std::string_view> names;
   for (const auto& [name, value] : headers) {
-    if (wire::is_utf8(name) && wire::is_utf8(value) && names.insert(name).second) {
+    if (core::is_utf8(name) && core::is_utf8(value) && names.insert(name).second) {
       object.add(name, value);
     } else {
-      pairs.add(JsonArray().add(wire::to_base64(name)).add(wire::to_base64(value)));
+      pairs.add(JsonArray().add(core::to_base64(name)).add(core::to_base64(value)));
     }
   }
   json.add("headers", object);

@@ -1,4 +1,4 @@
-// Numbers with a point as text: the shortest that reads back to exactly the same number.
+// Numbers as text. Those with a point are written as the shortest text that reads back to exactly the same number.
 
 #pragma once
 
@@ -19,6 +19,15 @@ inline std::string format_number(double number) {
 inline std::optional<double> parse_number(std::string_view text) {
   double number = 0;
   const std::from_chars_result end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Nothing when the text is anything but a whole number, or does not fit.
+template <class T>
+std::optional<T> parse_integer(std::string_view text, int digits = 10) {
+  T number = 0;
+  const std::from_chars_result end = std::from_chars(text.data(), text.data() + text.size(), number, digits);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size()) return std::nullopt;
   return number;
 }

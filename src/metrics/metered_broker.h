@@ -27,10 +27,9 @@ class MeteredBroker : public core::ForwardingBroker {
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
 
- protected:
+ private:
   Broker& next_broker() const override { return *broker_; }
 
- private:
   // Apart from the broker, because its completions may still run when this one is gone.
   struct Books {
     Books(std::shared_ptr<Metrics> kept, platform::Clock& read) : metrics(std::move(kept)), clock(read) {}

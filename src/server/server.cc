@@ -14,10 +14,9 @@
 #include "server/audit_trail.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/token_file.h"
-#include "server/callbacks/callback_check.h"
+#include "server/callbacks/callback_options.h"
 #include "server/callbacks/callback_service.h"
 #include "server/callbacks/lease_credentials.h"
-#include "server/callbacks/own_listeners.h"
 #include "server/health.h"
 
 namespace bide::server {

@@ -15,6 +15,7 @@
 
 #include "bide/wait.h"
 #include "brokers/open_broker.h"
+#include "core/forwarding_broker.h"
 #include "server/callbacks/callback_service.h"
 #include "support/http_receiver.h"
 #include "support/temporary_directory.h"
@@ -27,16 +28,10 @@ using support::HttpReceiver;
 using namespace std::chrono_literals;
 
 // Counts what passes, so that a test can wait for it.
-class WitnessBroker : public Broker {
+class WitnessBroker : public core::ForwardingBroker {
  public:
   explicit WitnessBroker(std::shared_ptr<Broker> broker) : broker_(std::move(broker)) {}
 
-  void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override {
-    broker_->enqueue(std::move(jobs), std::move(done));
-  }
-  Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override {
-    return broker_->subscribe(std::move(options), std::move(sink));
-  }
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override {
     broker_->extend(std::move(leases), [seen = seen_, done = std::move(done)](Result<std::vector<Extended>> answers) {
       done(std::move(answers));
@@ -58,8 +53,6 @@ class WitnessBroker : public Broker {
                       seen->changed.notify_all();
                     });
   }
-  Pressure pressure() const override { return broker_->pressure(); }
-  Capabilities capabilities() const override { return broker_->capabilities(); }
 
   void wait_for_extensions(int more) { wait_for_extensions_since(extensions(), more); }
   void wait_for_extensions_since(int before, int more) {
@@ -95,6 +88,8 @@ class WitnessBroker : public Broker {
     for (const Settlement& each : seen_->settled) sum += std::holds_alternative<Kind>(each.outcome) ? 1 : 0;
     return sum;
   }
+
+  Broker& next_broker() const override { return *broker_; }
 
   const std::shared_ptr<Broker> broker_;
   const std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();

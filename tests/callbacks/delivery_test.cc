@@ -6,9 +6,9 @@
 namespace bide::server {
 namespace {
 
-using Delivery = CallbackTest;
+using DeliveryTest = CallbackTest;
 
-TEST_F(Delivery, TheBodyIsPostedWithWhatAReceiverNeedsToKnow) {
+TEST_F(DeliveryTest, TheBodyIsPostedWithWhatAReceiverNeedsToKnow) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("200 OK"); });
   start();
   Job job = job_to(receiver.url("/hook?key=1"), R"({"x": 1})");
@@ -38,7 +38,7 @@ TEST_F(Delivery, TheBodyIsPostedWithWhatAReceiverNeedsToKnow) {
   }
 }
 
-TEST_F(Delivery, TheAnswerIsTheResult) {
+TEST_F(DeliveryTest, TheAnswerIsTheResult) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) {
     peer.answer("201 Created", R"({"id":7})", "Content-Type: application/json\r\n");
   });
@@ -49,7 +49,7 @@ TEST_F(Delivery, TheAnswerIsTheResult) {
   EXPECT_EQ(info.result_content_type, "application/json");
 }
 
-TEST_F(Delivery, AFailureIsTriedAgainByTheJobsPolicy) {
+TEST_F(DeliveryTest, AFailureIsTriedAgainByTheJobsPolicy) {
   std::atomic<int> requests = 0;
   HttpReceiver receiver([&](const HttpReceived&, HttpPeer& peer) {
     const int number = ++requests;
@@ -66,7 +66,7 @@ TEST_F(Delivery, AFailureIsTriedAgainByTheJobsPolicy) {
   EXPECT_EQ(receiver.received().at(2).fields.at("webhook-id"), receiver.received().at(0).fields.at("webhook-id"));
 }
 
-TEST_F(Delivery, WithoutAttemptsLeftItIsDead) {
+TEST_F(DeliveryTest, WithoutAttemptsLeftItIsDead) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("500 Oops", "no"); });
   start();
   Job job = job_to(receiver.url());
@@ -77,7 +77,7 @@ TEST_F(Delivery, WithoutAttemptsLeftItIsDead) {
   EXPECT_EQ(info.history.back().text, "the receiver answered 500: no");
 }
 
-TEST_F(Delivery, GoneIsDeadAtOnce) {
+TEST_F(DeliveryTest, GoneIsDeadAtOnce) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("410 Gone", "unsubscribed"); });
   start();
   const JobInfo info = deliver(job_to(receiver.url()));
@@ -87,7 +87,7 @@ TEST_F(Delivery, GoneIsDeadAtOnce) {
   EXPECT_EQ(receiver.received().size(), 1u);
 }
 
-TEST_F(Delivery, RetryAfterIsObeyedAndTheHostIsLeftAlone) {
+TEST_F(DeliveryTest, RetryAfterIsObeyedAndTheHostIsLeftAlone) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) {
     peer.answer("429 Too Many Requests", "", "Retry-After: 86400\r\n");
   });
@@ -114,7 +114,7 @@ TEST_F(Delivery, RetryAfterIsObeyedAndTheHostIsLeftAlone) {
   EXPECT_EQ(receiver.received().size(), 1u);
 }
 
-TEST_F(Delivery, AJobWithoutACallbackIsHeldAndNotFailed) {
+TEST_F(DeliveryTest, AJobWithoutACallbackIsHeldAndNotFailed) {
   start();
   Job job;
   job.kind = "lost";
@@ -127,7 +127,7 @@ TEST_F(Delivery, AJobWithoutACallbackIsHeldAndNotFailed) {
   EXPECT_NE(info.note.find("this one has none"), std::string::npos) << info.note;
 }
 
-TEST_F(Delivery, AUrlThatThePolicyForbidsIsDeadWithTheRule) {
+TEST_F(DeliveryTest, AUrlThatThePolicyForbidsIsDeadWithTheRule) {
   start();
   for (const std::string url :
        {"http://10.0.0.1/", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://example.org/"}) {
@@ -137,7 +137,7 @@ TEST_F(Delivery, AUrlThatThePolicyForbidsIsDeadWithTheRule) {
   }
 }
 
-TEST_F(Delivery, ANameThatLeadsToAPrivateAddressIsAFailedAttempt) {
+TEST_F(DeliveryTest, ANameThatLeadsToAPrivateAddressIsAFailedAttempt) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("200 OK"); });
   CallbackOptions chosen = options();  // Names below localhost are allowed, as names; where they lead to is not.
   chosen.policy = AddressPolicy::make("allow-list", {"*.localhost:*"}).value();
@@ -150,7 +150,7 @@ TEST_F(Delivery, ANameThatLeadsToAPrivateAddressIsAFailedAttempt) {
   EXPECT_TRUE(receiver.received().empty());
 }
 
-TEST_F(Delivery, WithThePolicyOffNothingIsTaken) {
+TEST_F(DeliveryTest, WithThePolicyOffNothingIsTaken) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("200 OK"); });
   CallbackOptions chosen = options();
   chosen.policy = {};
@@ -161,7 +161,7 @@ TEST_F(Delivery, WithThePolicyOffNothingIsTaken) {
   EXPECT_EQ(explained.value().code, "no_worker");
 }
 
-TEST_F(Delivery, AcceptedMeansThatTheReceiverSettlesLater) {
+TEST_F(DeliveryTest, AcceptedMeansThatTheReceiverSettlesLater) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("202 Accepted"); });
   CallbackOptions chosen = options();
   chosen.lease = 3s;
@@ -177,7 +177,7 @@ TEST_F(Delivery, AcceptedMeansThatTheReceiverSettlesLater) {
   EXPECT_EQ(receiver.received().size(), 1u);
 }
 
-TEST_F(Delivery, AcceptedAndNeverSettledIsTimedOut) {
+TEST_F(DeliveryTest, AcceptedAndNeverSettledIsTimedOut) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.answer("202 Accepted"); });
   start();
   Job job = job_to(receiver.url());
@@ -189,7 +189,7 @@ TEST_F(Delivery, AcceptedAndNeverSettledIsTimedOut) {
   EXPECT_EQ(receiver.received().size(), 2u);
 }
 
-TEST_F(Delivery, SettledAcceptedJobsMakeNoRoomForMoreThanCanBeSent) {
+TEST_F(DeliveryTest, SettledAcceptedJobsMakeNoRoomForMoreThanCanBeSent) {
   constexpr std::size_t kAccepted = 10;
   std::atomic<std::size_t> requests = 0;
   HttpReceiver receiver([&](const HttpReceived&, HttpPeer& peer) {
@@ -216,7 +216,7 @@ TEST_F(Delivery, SettledAcceptedJobsMakeNoRoomForMoreThanCanBeSent) {
   EXPECT_EQ(witness->returned(), 0u);
 }
 
-TEST_F(Delivery, AStoppedServerKeepsChargedAndLeasedWhatWasSentAndNotAnswered) {
+TEST_F(DeliveryTest, AStoppedServerKeepsChargedAndLeasedWhatWasSentAndNotAnswered) {
   HttpReceiver receiver([](const HttpReceived&, HttpPeer& peer) { peer.wait_until_gone(-1); });
   CallbackOptions chosen = options();
   chosen.per_host = 1;
@@ -232,7 +232,7 @@ TEST_F(Delivery, AStoppedServerKeepsChargedAndLeasedWhatWasSentAndNotAnswered) {
   EXPECT_EQ(receiver.received().size(), 1u);
 }
 
-TEST_F(Delivery, NothingIsSentOnceTheServerIsStopping) {
+TEST_F(DeliveryTest, NothingIsSentOnceTheServerIsStopping) {
   std::mutex mutex;
   std::unique_lock held(mutex);
   HttpReceiver receiver([&](const HttpReceived&, HttpPeer& peer) {
@@ -257,7 +257,7 @@ TEST_F(Delivery, NothingIsSentOnceTheServerIsStopping) {
   EXPECT_EQ(receiver.received().size(), 1u);
 }
 
-TEST_F(Delivery, AStoppingServerFinishesWhatIsUnderWay) {
+TEST_F(DeliveryTest, AStoppingServerFinishesWhatIsUnderWay) {
   std::mutex mutex;
   std::unique_lock held(mutex);
   HttpReceiver receiver([&](const HttpReceived&, HttpPeer& peer) {
@@ -273,7 +273,7 @@ TEST_F(Delivery, AStoppingServerFinishesWhatIsUnderWay) {
   EXPECT_EQ(find(id).state, JobState::kDone);
 }
 
-TEST_F(Delivery, NoSecretIsRepeatedAnywhere) {
+TEST_F(DeliveryTest, NoSecretIsRepeatedAnywhere) {
   CallbackOptions chosen = options();
   chosen.secrets = {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"};
   HttpReceiver receiver(

@@ -1,7 +1,5 @@
 // The OpenAPI document of a whole server, and real answers held against it.
 
-#include "server/api/openapi.h"
-
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
@@ -140,6 +138,19 @@ TEST_F(OpenApi, DescribesEveryRouteWithAnAnswer) {
     EXPECT_GE(operation.at("responses").as_object().size(), 2u) << route.pattern;
     EXPECT_EQ(operation.at("summary").as_string(), route.summary);
   }
+}
+
+TEST_F(OpenApi, EveryOperationHasAnIdOfItsOwn) {
+  std::set<std::string> ids;
+  std::size_t operations = 0;
+  for (const auto& [pattern, methods] : document_.at("paths").as_object()) {
+    for (const auto& [method, operation] : methods.as_object()) {
+      ids.emplace(operation.at("operationId").as_string());
+      ++operations;
+    }
+  }
+  EXPECT_EQ(ids.size(), operations);
+  EXPECT_EQ(ids.count(""), 0u);
 }
 
 TEST_F(OpenApi, EveryReferenceLeadsSomewhere) {

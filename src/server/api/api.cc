@@ -9,31 +9,66 @@
 #include "core/duration.h"
 #include "core/quote.h"
 #include "server/api/api_state.h"
-#include "server/api/openapi.h"
+#include "wire/batch_json.h"
 
 namespace bide::server {
+
+namespace {
+
+constexpr std::size_t kCancelledJobs = 10'000;
+
+bool knows_parameters(const Operation& operation, const Request& request, Reply& reply) {
+  const auto& known = operation.query;
+  for (const auto& [name, value] : request.query) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    refuse(reply,
+           wire::make_problem("unknown_parameter",
+                              "unknown parameter " + core::quoted(name) + core::did_you_mean(name, known), name));
+    return false;
+  }
+  return true;
+}
+
+// An empty body needs no type.
+bool is_json_request(const Request& request, Reply& reply) {
+  constexpr std::string_view kSuffix = "+json";
+  const std::string_view type = request.media_type();
+  const std::string_view end = type.substr(type.size() - std::min(type.size(), kSuffix.size()));
+  if (is_same_text(type, "application/json") || is_same_text(end, kSuffix)) return true;
+  if (type.empty() && request.body.empty()) return true;
+  refuse(reply,
+         wire::make_problem("unsupported_media_type",
+                            (type.empty() ? "the body has no Content-Type"
+                                          : "the content type " + core::quoted(type) + " is not understood here") +
+                                "; send application/json (curl --json does, curl -d does not)"));
+  return false;
+}
+
+}  // namespace
 
 ApiState::ApiState(ApiOptions given)
     : options(std::move(given)),
       broker(*options.broker),
       inspector(options.inspector),
-      events(std::make_shared<EventHub>(inspector, [this] { poke(); })),
-      leases(std::make_shared<LeaseDesk>(broker, LeaseDeskOptions{.poke = [this] { poke(); },
-                                                                   .poke_subscriber = [this] { poke_subscriber(); }})),
-      watches(inspector == nullptr ? nullptr : std::make_shared<WatchDesk>(*inspector, [this] { poke(); })),
-      reads(inspector == nullptr ? nullptr : std::make_shared<BoundedReads>(*inspector)) {
-  std::lock_guard lock(alarm_mutex_);
-  // Subscribing may block for seconds where the broker is away; polls and waits have their ends meanwhile.
-  subscriber_ = std::make_unique<Alarm>([this](Moment) {
+      events(std::make_shared<EventHub>(inspector, [this] { wake(); })),
+      leases(std::make_shared<LeaseDispatcher>(
+          broker,
+          LeaseDispatcherOptions{.wake = [this] { wake(); }, .wake_subscriber = [this] { wake_subscriber(); }})),
+      waiters(inspector == nullptr ? nullptr : std::make_shared<ResultWaiters>(*inspector, [this] { wake(); })),
+      reads(inspector == nullptr ? nullptr : std::make_shared<ReadScheduler>(*inspector)),
+      cancelled_(kCancelledJobs) {
+  std::lock_guard lock(timer_mutex_);
+  // On a thread of its own: subscribing may block for seconds while the broker is away.
+  subscriber_ = std::make_unique<platform::TimerThread>([this](Moment) {
     leases->subscribe_pending();
     return std::optional<Moment>();
   });
-  alarm_ = std::make_unique<Alarm>([this](Moment now) {
+  timer_ = std::make_unique<platform::TimerThread>([this](Moment now) {
     std::optional<Moment> next = leases->tick(now);
     const auto not_later = [&next](std::optional<Moment> other) {
       if (other) next = next ? std::min(*next, *other) : *other;
     };
-    if (watches) not_later(watches->tick(now));
+    if (waiters) not_later(waiters->tick(now));
     not_later(events->tick(now));
     return next;
   });
@@ -41,27 +76,27 @@ ApiState::ApiState(ApiOptions given)
 
 ApiState::~ApiState() { stop(); }
 
-void ApiState::poke() {
-  std::lock_guard lock(alarm_mutex_);
-  if (alarm_) alarm_->poke();
+void ApiState::wake() {
+  std::lock_guard lock(timer_mutex_);
+  if (timer_) timer_->wake();
 }
 
-void ApiState::poke_subscriber() {
-  std::lock_guard lock(alarm_mutex_);
-  if (subscriber_) subscriber_->poke();
+void ApiState::wake_subscriber() {
+  std::lock_guard lock(timer_mutex_);
+  if (subscriber_) subscriber_->wake();
 }
 
 void ApiState::stop() {
-  std::unique_ptr<Alarm> alarm, subscriber;
+  std::unique_ptr<platform::TimerThread> timer, subscriber;
   {
-    std::lock_guard lock(alarm_mutex_);
-    alarm = std::move(alarm_);
+    std::lock_guard lock(timer_mutex_);
+    timer = std::move(timer_);
     subscriber = std::move(subscriber_);
   }
-  alarm.reset();
+  timer.reset();
   subscriber.reset();
   leases->stop();
-  if (watches) watches->stop();
+  if (waiters) waiters->stop();
   if (reads) reads->stop();
   events->stop();
 }
@@ -72,8 +107,18 @@ Time ApiState::now() const {
 }
 
 std::uint64_t ApiState::random() {
-  std::lock_guard lock(random_mutex_);
+  std::lock_guard lock(mutex_);
   return random_.next();
+}
+
+void ApiState::add_cancelled(const JobId& id) {
+  std::lock_guard lock(mutex_);
+  cancelled_.put(id, true);
+}
+
+bool ApiState::was_cancelled(const JobId& id) const {
+  std::lock_guard lock(mutex_);
+  return cancelled_.find(id) != nullptr;
 }
 
 wire::Problem ApiState::problem_of(const Error& error, std::uint64_t jobs) {
@@ -98,22 +143,15 @@ std::optional<JobId> captured_id(const Request& request, Reply& reply) {
   return std::nullopt;
 }
 
-bool has_inspector(const State& state, Reply& reply) {
-  if (state->inspector != nullptr) return true;
-  refuse(reply, wire::make_problem("unsupported", "this broker cannot look around"));
-  return false;
-}
-
-bool knows_parameters(const Request& request, Reply& reply, std::initializer_list<std::string_view> known) {
-  for (const auto& [name, value] : request.query) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::vector<std::string_view> words(known);
-    refuse(reply,
-           wire::make_problem("unknown_parameter",
-                              "unknown parameter " + core::quoted(name) + core::did_you_mean(name, words), name));
+bool passes(const State& state, const Operation& operation, RouteChecks checks, const Request& request, Reply& reply) {
+  if (checks.inspector && state->inspector == nullptr) {
+    refuse(reply, wire::make_problem("unsupported", "this broker cannot look around"));
     return false;
   }
-  return true;
+  if (checks.query && !knows_parameters(operation, request, reply)) return false;
+  if (operation.request.empty()) return true;
+  if (operation.ndjson && is_same_text(request.media_type(), wire::kNdjsonContentType)) return true;
+  return is_json_request(request, reply);
 }
 
 std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply) {
@@ -134,19 +172,6 @@ std::optional<wire::Problem> find_foreign_lease(const Request& request, const Le
   return wire::make_problem("forbidden", "this credential is for the lease of job " + own->id.to_string() + " only");
 }
 
-bool is_json_request(const Request& request, Reply& reply) {
-  constexpr std::string_view kSuffix = "+json";
-  const std::string_view type = request.media_type();
-  const std::string_view end = type.substr(type.size() - std::min(type.size(), kSuffix.size()));
-  if (is_same_text(type, "application/json") || is_same_text(end, kSuffix)) return true;
-  if (type.empty() && request.body.empty()) return true;
-  refuse(reply, wire::make_problem("unsupported_media_type",
-                                   (type.empty() ? "the body has no Content-Type"
-                                                 : "the content type " + core::quoted(type) + " is not understood here") +
-                                       "; send application/json (curl --json does, curl -d does not)"));
-  return false;
-}
-
 Api::Api(ApiOptions options) : state_(std::make_shared<ApiState>(std::move(options))) {}
 
 Api::~Api() { stop(); }
@@ -159,9 +184,8 @@ Routes Api::routes(Routes others) const {
   add_job_routes(state_, routes);
   add_lease_routes(state_, routes);
   add_settle_route(state_, routes);
-  add_queue_routes(state_, routes);
-  add_dead_routes(state_, routes);
   add_broker_routes(state_, routes);
+  add_dead_routes(state_, routes);
   std::move(others.begin(), others.end(), std::back_inserter(routes));
   add_openapi_route(routes, state_->options.version);
   return routes;

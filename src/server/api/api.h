@@ -17,15 +17,15 @@ namespace bide::server {
 struct ApiState;
 
 struct ApiOptions {
-  // Kept by every request that is under way, and so by completions of the broker: it must not be the last owner of what
-  // they run on (see ServerBroker).
+  // Shared by every request under way, and so by completions of the broker: they must not be its last owner (see
+  // ServerBroker).
   std::shared_ptr<Broker> broker = nullptr;
-  // Must outlive every request that is under way. Without one the routes that need it answer 501.
+  // Must outlive every request under way. May be null: then the routes that need it answer 501.
   Inspector* inspector = nullptr;
 
-  // Where a job with a callback goes that names no queue. Empty: it is treated like any other.
+  // The queue of a job with a callback that names none. Empty: the default queue.
   std::string callback_queue = {};
-  // What is wrong with the callbacks of a job, asked before it is enqueued.
+  // Checked before a job is enqueued.
   std::function<std::optional<wire::Problem>(const Job&)> find_callback_problem = {};
 
   std::string version = {};        // Of the server, for the OpenAPI document.
@@ -37,13 +37,11 @@ class Api {
   explicit Api(ApiOptions options);
   ~Api();
 
-  // They keep what they need alive, but for the inspector. Others under /v1 are given back as they are, after ours, and
-  // stand in the same OpenAPI document.
+  // They keep what they need alive, except the inspector. `others` are added, and described by the same OpenAPI document.
   Routes routes(Routes others = {}) const;
 
-  // For the beginning of a drain, or nobody would have their answers before the longest poll is over: answers
-  // everything that waits, returns what is held, ends the subscriptions at the broker and all streams. New polls get
-  // 503; all other routes go on as long as the broker is there, so that workers can settle what they have.
+  // At the beginning of a drain: answers everything that waits, returns undelivered leases, ends the subscriptions at the
+  // broker and all event streams. New polls get 503; other routes go on, so that workers can settle what they have.
   void stop();
 
  private:

@@ -1,53 +1,31 @@
-// ApiState: what the routes share. One for a server, alive as long as a request may still be under way.
+// ApiState: what the routes share, and the checks and answers that they have in common. One for each server, alive as
+// long as a request may be under way.
 
 #pragma once
 
-#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
-#include "platform/keyed_hash.h"
 #include "platform/random.h"
-#include "server/api/alarm.h"
+#include "platform/timer_thread.h"
 #include "server/api/api.h"
-#include "server/api/bounded_reads.h"
 #include "server/api/drain_rate.h"
 #include "server/api/event_hub.h"
 #include "server/api/idempotency.h"
-#include "server/api/lease_desk.h"
-#include "server/api/watch_desk.h"
+#include "server/api/lease_dispatcher.h"
+#include "server/api/read_scheduler.h"
+#include "server/api/recent_map.h"
+#include "server/api/result_waiters.h"
+#include "server/http/response.h"
 #include "server/http/route.h"
 
 namespace bide::server {
-
-// The jobs that were cancelled lately, so that a late settlement is told so. Safe to share between threads.
-class CancelledJobs {
- public:
-  void add(const JobId& id) {
-    std::lock_guard lock(mutex_);
-    if (!ids_.insert(id).second) return;
-    oldest_.push_back(id);
-    if (oldest_.size() <= kRemembered) return;
-    ids_.erase(oldest_.front());
-    oldest_.pop_front();
-  }
-  bool has(const JobId& id) const {
-    std::lock_guard lock(mutex_);
-    return ids_.count(id) != 0;
-  }
-
- private:
-  static constexpr std::size_t kRemembered = 10'000;
-
-  mutable std::mutex mutex_;  // Guards everything below.
-  platform::KeyedSet<JobId> ids_;
-  std::deque<JobId> oldest_;
-};
 
 struct ApiState {
   explicit ApiState(ApiOptions given);
@@ -55,35 +33,43 @@ struct ApiState {
 
   Time now() const;
   std::uint64_t random();
-  // What an error of the broker comes to, with the time to wait where it says that there is too much.
+  // With Retry-After where the broker is overloaded or unavailable.
   wire::Problem problem_of(const Error& error, std::uint64_t jobs = 1);
+
+  // Jobs that were cancelled lately, to say so to a worker that settles one.
+  void add_cancelled(const JobId& id);
+  bool was_cancelled(const JobId& id) const;
 
   const ApiOptions options;
   Broker& broker;
   Inspector* const inspector;
 
   DrainRate drain_rate;
-  IdempotencyBook idempotency;
-  CancelledJobs cancelled;
+  IdempotencyTable idempotency;
   const std::shared_ptr<EventHub> events;
-  const std::shared_ptr<LeaseDesk> leases;
-  const std::shared_ptr<WatchDesk> watches;   // Null without an inspector.
-  const std::shared_ptr<BoundedReads> reads;  // Likewise.
+  const std::shared_ptr<LeaseDispatcher> leases;
+  const std::shared_ptr<ResultWaiters> waiters;  // Null without an inspector.
+  const std::shared_ptr<ReadScheduler> reads;    // Likewise.
 
   void stop();
 
  private:
-  void poke();
-  void poke_subscriber();
+  void wake();
+  void wake_subscriber();
 
-  std::mutex random_mutex_;
+  mutable std::mutex mutex_;  // Guards the two below.
   platform::SystemRandom random_;
-  std::mutex alarm_mutex_;
-  std::unique_ptr<Alarm> subscriber_;  // Makes and ends subscriptions.
-  std::unique_ptr<Alarm> alarm_;       // These two last: they use all of the above. Null once stopped.
+  RecentMap<JobId, bool> cancelled_;
+
+  std::mutex timer_mutex_;
+  // Last: they use all of the above. Null once stopped.
+  std::unique_ptr<platform::TimerThread> subscriber_;  // Opens and closes subscriptions.
+  std::unique_ptr<platform::TimerThread> timer_;
 };
 
 using State = std::shared_ptr<ApiState>;
+
+// --- Answers.
 
 inline Response json_response(int status, std::string body) {
   return {.status = status, .content_type = "application/json", .body = std::move(body), .fields = {}};
@@ -91,29 +77,53 @@ inline Response json_response(int status, std::string body) {
 
 inline void refuse(Reply& reply, const wire::Problem& problem) { reply.send(to_response(problem)); }
 
-// A completion of the broker and a Reply: std::function wants to be copied, a Reply is only moved.
+// For completions: std::function must be copyable, a Reply is not.
 using SharedReply = std::shared_ptr<Reply>;
 inline SharedReply share(Reply reply) { return std::make_shared<Reply>(std::move(reply)); }
 
-// Answers with the problem and gives nothing when a part is missing or wrong.
-std::optional<JobId> captured_id(const Request& request, Reply& reply);
-bool has_inspector(const State& state, Reply& reply);
-// Only these query parameters, or 400.
-bool knows_parameters(const Request& request, Reply& reply, std::initializer_list<std::string_view> known);
-// ?wait=30s; zero when it is not there. Nothing: refused.
-std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply);
-// JSON, or no body. 415 otherwise.
-// A caller who was given one lease names another.
-std::optional<wire::Problem> find_foreign_lease(const Request& request, const LeaseRef& lease);
-bool is_json_request(const Request& request, Reply& reply);
+// A completion that answers 200 with `json` of the result, or with the problem of its error.
+template <class T, class Json>
+Completion<T> answer_with(const State& state, SharedReply reply, Json json) {
+  return [state, reply = std::move(reply), json = std::move(json)](Result<T> result) {
+    if (!result) return refuse(*reply, state->problem_of(result.error()));
+    if constexpr (std::is_void_v<T>) {
+      reply->send(json_response(200, json()));
+    } else {
+      reply->send(json_response(200, json(*result)));
+    }
+  };
+}
 
-// Each adds its routes.
+// --- Checks. Each answers with the problem when it returns nothing or false.
+
+std::optional<JobId> captured_id(const Request& request, Reply& reply);
+// ?wait=30s; zero when it is not there.
+std::optional<Milliseconds> wait_parameter(const Request& request, Reply& reply);
+// For a caller with the credential of one lease: this is another one.
+std::optional<wire::Problem> find_foreign_lease(const Request& request, const LeaseRef& lease);
+
+struct RouteChecks {
+  bool inspector = false;  // 501 without one.
+  bool query = true;       // 400 for parameters that the operation does not name.
+};
+bool passes(const State& state, const Operation& operation, RouteChecks checks, const Request& request, Reply& reply);
+
+// Adds a route. Its handler runs when the checks pass, and the body is JSON where the operation has a request schema.
+template <class Handler>
+void add_route(const State& state, Routes& routes, Route route, Handler handler, RouteChecks checks = {}) {
+  route.answer = [state, operation = route.operation, checks, handler](Request request, Reply reply) {
+    if (passes(state, operation, checks, request, reply)) handler(state, std::move(request), std::move(reply));
+  };
+  routes.push_back(std::move(route));
+}
+
 void add_enqueue_route(const State& state, Routes& routes);
 void add_job_routes(const State& state, Routes& routes);
 void add_lease_routes(const State& state, Routes& routes);
 void add_settle_route(const State& state, Routes& routes);
-void add_queue_routes(const State& state, Routes& routes);
-void add_dead_routes(const State& state, Routes& routes);
 void add_broker_routes(const State& state, Routes& routes);
+void add_dead_routes(const State& state, Routes& routes);
+// GET /v1/openapi.json, which describes the routes that are there.
+void add_openapi_route(Routes& routes, std::string_view version);
 
 }  // namespace bide::server

@@ -1,10 +1,11 @@
-// The dead set: replaying and deleting, by id or everything that matches a filter.
+// The dead set: replaying and deleting, by id or by filter.
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "server/api/api_state.h"
-#include "server/api/queue_limits.h"
+#include "server/api/caller_inspector.h"
 #include "wire/change_json.h"
 #include "wire/info_json.h"
 
@@ -15,22 +16,26 @@ namespace {
 constexpr std::size_t kPage = 500;
 constexpr std::size_t kShownProblems = 10;
 
-// Does one thing to jobs, page by page, until no more match.
-class Sweep : public std::enable_shared_from_this<Sweep> {
+// Applies one call to all jobs that match a filter, page by page.
+class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
  public:
-  using Act = std::function<void(std::vector<JobId>, Completion<std::vector<Status>>)>;
+  using Apply = std::function<void(std::vector<JobId>, Completion<std::vector<Status>>)>;
 
-  Sweep(State state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice, Act act)
-      : state_(std::move(state)), inspector_(std::move(inspector)), reply_(std::move(reply)), choice_(std::move(choice)), act_(std::move(act)) {
+  BulkOperation(State state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice, Apply apply)
+      : state_(std::move(state)),
+        inspector_(std::move(inspector)),
+        reply_(std::move(reply)),
+        choice_(std::move(choice)),
+        apply_(std::move(apply)) {
     choice_.filter->states = {JobState::kDead};
     choice_.filter->bodies = false;
-    // What dies again meanwhile is not for this request: it would go on for ever.
+    // Without jobs that die meanwhile: replayed jobs that fail again would never come to an end.
     if (!choice_.filter->until) choice_.filter->until = state_->now();
   }
 
   void start() {
     reply_.on_gone([self = weak_from_this()] {
-      if (const auto sweep = self.lock()) sweep->gone_ = true;
+      if (const auto operation = self.lock()) operation->gone_ = true;
     });
     next_page();
   }
@@ -40,27 +45,27 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
     const std::uint64_t left = choice_.limit == 0 ? kPage : choice_.limit - matched_;
     if (left == 0 || gone_) return answer();
     inspector_->list(*choice_.filter, cursor_, std::min<std::size_t>(left, kPage),
-                            [self = shared_from_this()](Result<JobPage> page) {
-                              if (!page) return self->stop(page.error());
-                              self->take_page(std::move(*page));
-                            });
+                     [self = shared_from_this()](Result<JobPage> page) {
+                       if (!page) return self->stop(page.error());
+                       self->on_page(std::move(*page));
+                     });
   }
 
-  void take_page(JobPage page) {
+  void on_page(JobPage page) {
     cursor_ = std::move(page.next);
     matched_ += page.jobs.size();
     std::vector<JobId> ids;
     for (const JobInfo& info : page.jobs) ids.push_back(info.job.id);
     if (ids.empty() || choice_.dry_run) return cursor_.empty() ? answer() : next_page();
-    act_(ids, [self = shared_from_this(), ids](const Result<std::vector<Status>>& statuses) {
+    apply_(ids, [self = shared_from_this(), ids](const Result<std::vector<Status>>& statuses) {
       if (!statuses) return self->stop(statuses.error());
-      for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) self->take_status(ids[i], (*statuses)[i]);
+      for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) self->count(ids[i], (*statuses)[i]);
       if (self->cursor_.empty()) return self->answer();
       self->next_page();
     });
   }
 
-  void take_status(const JobId& id, const Status& status) {
+  void count(const JobId& id, const Status& status) {
     if (status) {
       ++succeeded_;
       return;
@@ -69,7 +74,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
     if (problems_.size() < kShownProblems) problems_.emplace_back(id, wire::problem_of(status.error()));
   }
 
-  // Pages before may have been dealt with: then it is not true that nothing was done.
+  // With earlier pages done, the error must not say that nothing was.
   void stop(Error error) {
     if (succeeded_ + failed_ > 0) {
       error = {ErrorCode::kUnconfirmed, std::to_string(succeeded_) + " jobs were dealt with, then: " + error.message};
@@ -95,7 +100,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   const std::shared_ptr<Inspector> inspector_;  // As the caller sees it.
   Reply reply_;
   wire::Choice choice_;
-  const Act act_;
+  const Apply apply_;
   std::atomic<bool> gone_ = false;
   std::string cursor_;
   std::uint64_t matched_ = 0;
@@ -104,49 +109,53 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   std::vector<std::pair<JobId, wire::Problem>> problems_;
 };
 
-void act_on(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice, Sweep::Act act) {
+void apply_to(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice,
+              BulkOperation::Apply apply) {
   if (choice.filter) {
-    std::make_shared<Sweep>(state, std::move(inspector), std::move(reply), std::move(choice), std::move(act))->start();
+    std::make_shared<BulkOperation>(state, std::move(inspector), std::move(reply), std::move(choice), std::move(apply))
+        ->start();
     return;
   }
-  const std::vector<JobId> ids = choice.ids;
-  act(std::move(choice.ids),
-      [state, ids, reply = share(std::move(reply))](const Result<std::vector<Status>>& statuses) {
-        if (!statuses) return refuse(*reply, state->problem_of(statuses.error()));
-        reply->send(json_response(200, wire::id_results_json(ids, *statuses)));
-      });
+  apply(choice.ids, answer_with<std::vector<Status>>(state, share(std::move(reply)),
+                                                     [ids = choice.ids](const std::vector<Status>& statuses) {
+                                                       return wire::id_results_json(ids, statuses);
+                                                     }));
 }
 
 void replay(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::ReplayRequest wanted;
   if (auto problem = wire::read_replay(request.body, wanted)) return refuse(reply, *problem);
   const auto inspector = inspector_for(state, request.caller);
-  act_on(state, inspector, std::move(reply), std::move(wanted.choice),
-         [inspector, options = wanted.options](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-           inspector->replay(std::move(ids), options, std::move(done));
-         });
+  apply_to(state, inspector, std::move(reply), std::move(wanted.choice),
+           [inspector, options = wanted.options](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+             inspector->replay(std::move(ids), options, std::move(done));
+           });
 }
 
 void remove(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::Choice choice;
   if (auto problem = wire::read_choice(request.body, choice)) return refuse(reply, *problem);
   const auto inspector = inspector_for(state, request.caller);
-  act_on(state, inspector, std::move(reply), std::move(choice),
-         [inspector](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-           // A job that was replayed meanwhile is not to be cancelled by somebody who tidies up.
-           inspector->cancel(std::move(ids), {.state = JobState::kDead}, std::move(done));
-         });
+  apply_to(state, inspector, std::move(reply), std::move(choice),
+           [inspector](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+             // Only while dead: a job that was replayed meanwhile must not be cancelled.
+             inspector->cancel(std::move(ids), {.state = JobState::kDead}, std::move(done));
+           });
 }
 
 }  // namespace
 
 void add_dead_routes(const State& state, Routes& routes) {
-  routes.push_back({Method::kPost, "/v1/dead/replay", Scope::kAdmin, "Put dead jobs back to be run again",
-                    [state](const Request& request, Reply reply) { replay(state, request, std::move(reply)); }, true, kListBody});
-  routes.push_back({Method::kPost, "/v1/dead/delete", Scope::kAdmin, "Delete dead jobs",
-                    [state](const Request& request, Reply reply) { remove(state, request, std::move(reply)); }, true, kListBody});
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/dead/replay", .scope = Scope::kAdmin,
+             .summary = "Put dead jobs back to be run again", .keeps_to_queues = true, .body_bytes = kListBody,
+             .operation = {.id = "replayDeadJobs", .request = "Replay", .answers = {{200, "ChoiceAnswer"}}}},
+            &replay, {.inspector = true});
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/dead/delete", .scope = Scope::kAdmin,
+             .summary = "Delete dead jobs", .keeps_to_queues = true, .body_bytes = kListBody,
+             .operation = {.id = "deleteDeadJobs", .request = "Choice", .answers = {{200, "ChoiceAnswer"}}}},
+            &remove, {.inspector = true});
 }
 
 }  // namespace bide::server

@@ -9,9 +9,11 @@
 #include <mutex>
 
 #include "bide/job.h"
-#include "server/api/alarm.h"
+#include "platform/timer_thread.h"
 
 namespace bide::server {
+
+using platform::Moment;
 
 class DrainRate {
  public:

@@ -1,9 +1,9 @@
-// POST /v1/jobs: one job or many, in one step at the broker.
+// POST /v1/jobs: enqueues one job or many, in one call of the broker.
 
 #include <utility>
 
 #include "server/api/api_state.h"
-#include "server/api/queue_limits.h"
+#include "server/api/caller_inspector.h"
 #include "wire/batch_json.h"
 
 namespace bide::server {
@@ -14,9 +14,8 @@ using wire::Batch;
 using wire::BatchResult;
 using wire::Problem;
 
-// One request on its way to the broker and back.
-struct Enqueuing {
-  Enqueuing(State given, Request asked, Reply answer)
+struct EnqueueCall {
+  EnqueueCall(State given, Request asked, Reply answer)
       : state(std::move(given)), request(std::move(asked)), reply(std::move(answer)) {}
 
   State state;
@@ -25,24 +24,19 @@ struct Enqueuing {
   bool lines = false;  // NDJSON.
   Batch batch = {};
   std::vector<BatchResult> results = {};
-  std::vector<std::size_t> sent = {};  // Which items the broker was given.
+  std::vector<std::size_t> sent = {};  // Items that the broker was given.
   std::string key = {};                // Idempotency-Key, or empty.
-  std::unique_ptr<IdempotencyBook::Turn> turn = {};
+  std::unique_ptr<IdempotencyTable::KeyLock> key_lock = {};
   std::vector<std::string> digests = {};  // Of each item, with a key.
   std::vector<JobEvent> events = {};      // Of what was sent, when somebody listens.
-  std::vector<std::size_t> to_compare = {};  // Jobs that were there already, and whose requests are to be looked up.
+  std::vector<std::size_t> to_compare = {};  // Jobs that existed, whose digests are to be looked up.
   bool replayed = false;
 };
-using Shared = std::shared_ptr<Enqueuing>;
+using EnqueuePtr = std::shared_ptr<EnqueueCall>;
 
-Problem invalid_batch(std::size_t bad, std::size_t all) {
-  return wire::make_problem("invalid_batch", std::to_string(bad) + " of " + std::to_string(all) +
-                                                 " items are not valid; nothing was enqueued");
-}
-
-// Nothing was written of any, and all for the same reason, which is not theirs: then that is the answer to the whole.
-// What may have been written is told item by item, so that nobody sends the whole again.
-const Problem* refused_whole(const Enqueuing& call) {
+// All items failed alike with 429 or 5xx: then that is the answer to the whole request. Not where something may have been
+// written: that is said item by item, so that clients do not send the whole again.
+const Problem* common_problem(const EnqueueCall& call) {
   const Problem* first = nullptr;
   for (const BatchResult& result : call.results) {
     if (!result.problem) return nullptr;
@@ -53,7 +47,7 @@ const Problem* refused_whole(const Enqueuing& call) {
   return ours ? first : nullptr;
 }
 
-void answer(Enqueuing& call) {
+void answer(EnqueueCall& call) {
   Response response;
   if (call.batch.one && call.results[0].problem) {
     response = to_response(*call.results[0].problem);
@@ -61,7 +55,7 @@ void answer(Enqueuing& call) {
     const Enqueued& enqueued = call.results[0].enqueued;
     response = json_response(enqueued.existed ? 200 : 201, wire::enqueued_json(call.batch.items[0], call.results[0]));
     response.fields.emplace_back("Location", "/v1/jobs/" + enqueued.id.to_string());
-  } else if (const Problem* whole = refused_whole(call)) {
+  } else if (const Problem* whole = common_problem(call)) {
     response = to_response(*whole);
   } else if (call.lines) {
     response = {.status = 200,
@@ -72,12 +66,12 @@ void answer(Enqueuing& call) {
     response = json_response(200, wire::batch_results_json(call.batch, call.results));
   }
   if (call.replayed) response.fields.emplace_back("Idempotent-Replayed", "true");
-  call.turn.reset();  // Before the answer is out: whoever has it may send the next.
+  call.key_lock.reset();  // Before the answer: the client may send the next request as soon as it has it.
   call.reply.send(std::move(response));
 }
 
-// The job was there already: was it made by the same request?
-void compare(Enqueuing& call, std::size_t item, const std::optional<std::string>& digest) {
+// The job existed: compares the request that made it with this one.
+void compare(EnqueueCall& call, std::size_t item, const std::optional<std::string>& digest) {
   BatchResult& result = call.results[item];
   if (digest && *digest != call.digests[item]) {
     result.problem = wire::make_problem("idempotency_key_reused",
@@ -85,29 +79,29 @@ void compare(Enqueuing& call, std::size_t item, const std::optional<std::string>
                                             result.enqueued.id.to_string() + "; use a new key for a new request");
     return;
   }
-  // The first answer again.
   result.enqueued.existed = false;
   call.replayed = true;
 }
 
-// One after the other: a request with thousands of jobs takes one place among those that wait.
-void compare_next(const Shared& call) {
+// One after the other: a request with thousands of jobs takes one place in the read scheduler.
+void compare_next(const EnqueuePtr& call) {
   if (call->to_compare.empty()) return answer(*call);
   const std::size_t item = call->to_compare.back();
   call->to_compare.pop_back();
-  call->state->reads->find(call->request.caller, call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
-    // Of a job that is done the headers are not kept: then the key alone has to do.
-    const std::string_view digest = info ? wire::header_of(info->job, wire::kRequestHeader) : std::string_view();
-    compare(*call, item, digest.empty() ? std::nullopt : std::optional<std::string>(digest));
-    compare_next(call);
-  });
+  call->state->reads->find(
+      call->request.caller, call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
+        // A done job has no headers any more: then the key alone decides.
+        const std::string_view digest = info ? wire::header_of(info->job, wire::kRequestHeader) : std::string_view();
+        compare(*call, item, digest.empty() ? std::nullopt : std::optional<std::string>(digest));
+        compare_next(call);
+      });
 }
 
-void compare_existing(const Shared& call) {
+void compare_existing(const EnqueuePtr& call) {
   for (const std::size_t item : call->sent) {
     const BatchResult& result = call->results[item];
     if (result.problem || !result.enqueued.existed) continue;
-    if (const auto digest = call->state->idempotency.recall(result.enqueued.id)) {
+    if (const auto digest = call->state->idempotency.find_digest(result.enqueued.id)) {
       compare(*call, item, digest);
     } else {
       call->to_compare.push_back(item);
@@ -116,13 +110,13 @@ void compare_existing(const Shared& call) {
   compare_next(call);
 }
 
-// The job that holds a unique key may be in a queue that does not exist for the caller.
-Error for_caller(const Identity& caller, const Error& error) {
+// The job that holds the unique key may be in a queue that the caller may not see.
+Error without_holder(const Identity& caller, const Error& error) {
   if (error.code != ErrorCode::kAlreadyExists || !caller.is_restricted()) return error;
   return Error{error.code, "the unique key is held by another job"};
 }
 
-void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> results) {
+void on_results(const EnqueuePtr& call, Result<std::vector<Result<Enqueued>>> results) {
   ApiState& state = *call->state;
   bool existed = false;
   std::vector<JobEvent> events;
@@ -133,7 +127,7 @@ void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> resu
     } else if (i >= results->size() || !(*results)[i]) {
       const Error missing{ErrorCode::kUnconfirmed, "the broker did not say what became of the job"};
       const Error& error = i < results->size() ? (*results)[i].error() : missing;
-      result.problem = state.problem_of(for_caller(call->request.caller, error), call->sent.size());
+      result.problem = state.problem_of(without_holder(call->request.caller, error), call->sent.size());
     } else {
       result.enqueued = *(*results)[i];
       existed = existed || result.enqueued.existed;
@@ -148,14 +142,14 @@ void take_results(const Shared& call, Result<std::vector<Result<Enqueued>>> resu
   for (const std::size_t item : call->sent) {
     const BatchResult& result = call->results[item];
     if (!result.problem && !result.enqueued.existed)
-      state.idempotency.remember(result.enqueued.id, call->digests[item]);
+      state.idempotency.add_digest(result.enqueued.id, call->digests[item]);
   }
   if (!existed) return answer(*call);
   compare_existing(call);
 }
 
-// Gives every job the id that its key stands for. False: refused.
-bool use_key(Enqueuing& call) {
+// Gives every job the id that is derived from its key. False: refused.
+bool apply_key(EnqueueCall& call) {
   ApiState& state = *call.state;
   if (auto problem = find_key_problem(call.key)) return refuse(call.reply, *problem), false;
   const Capabilities can = state.broker.capabilities();
@@ -165,8 +159,8 @@ bool use_key(Enqueuing& call) {
                            "this broker cannot keep an Idempotency-Key; use unique_key where it can, or leave it out"));
     return false;
   }
-  call.turn = state.idempotency.begin(id_for_key(call.request.caller.name, call.key, 0));
-  if (!call.turn) {
+  call.key_lock = state.idempotency.try_lock(id_for_key(call.request.caller.name, call.key, 0));
+  if (!call.key_lock) {
     Problem problem = wire::make_problem(
         "idempotency_conflict", "the first request with this Idempotency-Key is still under way; ask again soon");
     problem.retry_after = Milliseconds(1000);
@@ -190,12 +184,14 @@ bool use_key(Enqueuing& call) {
   return true;
 }
 
-void answer_atomic_refusal(Enqueuing& call, std::size_t bad) {
+void answer_atomic_refusal(EnqueueCall& call, std::size_t bad) {
   std::string body;
   wire::JsonWriter out(body);
-  const Problem problem = invalid_batch(bad, call.batch.items.size());
+  const Problem problem = wire::make_problem(
+      "invalid_batch", std::to_string(bad) + " of " + std::to_string(call.batch.items.size()) +
+                           " items are not valid; nothing was enqueued");
   std::string whole = wire::problem_json(problem);
-  whole.pop_back();  // The bad ones go into the same object.
+  whole.pop_back();  // The results go into the same object.
   body += whole + ",\"results\":";
   out.begin_array();
   for (std::size_t i = 0; i < call.batch.items.size(); ++i) {
@@ -212,7 +208,7 @@ void answer_atomic_refusal(Enqueuing& call, std::size_t bad) {
                    .fields = {}});
 }
 
-// all: true. Nothing: refused.
+// Nothing: refused.
 std::optional<bool> atomic_parameter(const Request& request, Reply& reply) {
   const auto found = request.query.find("atomic");
   if (found == request.query.end() || found->second == "false") return false;
@@ -222,13 +218,10 @@ std::optional<bool> atomic_parameter(const Request& request, Reply& reply) {
 }
 
 void enqueue(const State& state, Request request, Reply reply) {
-  if (!knows_parameters(request, reply, {"atomic"})) return;
   const auto atomic = atomic_parameter(request, reply);
   if (!atomic) return;
   const bool lines = is_same_text(request.media_type(), wire::kNdjsonContentType);
-  if (!lines && !is_json_request(request, reply)) return;
-
-  const auto call = std::make_shared<Enqueuing>(state, std::move(request), std::move(reply));
+  const auto call = std::make_shared<EnqueueCall>(state, std::move(request), std::move(reply));
   call->lines = lines;
   const std::string_view body = call->request.body;
   const std::string_view callback_queue = state->options.callback_queue;
@@ -237,7 +230,7 @@ void enqueue(const State& state, Request request, Reply reply) {
   if (problem) return refuse(call->reply, *problem);
   call->key = call->request.field("idempotency-key");
   const bool has_key = call->request.fields.count("idempotency-key") != 0;
-  if (has_key && !use_key(*call)) return;
+  if (has_key && !apply_key(*call)) return;
 
   Batch& batch = call->batch;
   call->results.resize(batch.items.size());
@@ -267,15 +260,20 @@ void enqueue(const State& state, Request request, Reply reply) {
   }
   if (jobs.empty()) return answer(*call);
   state->broker.enqueue(std::move(jobs), [call](Result<std::vector<Result<Enqueued>>> results) {
-    take_results(call, std::move(results));
+    on_results(call, std::move(results));
   });
 }
 
 }  // namespace
 
 void add_enqueue_route(const State& state, Routes& routes) {
-  routes.push_back({Method::kPost, "/v1/jobs", Scope::kWrite, "Enqueue one job, or many",
-                    [state](Request request, Reply reply) { enqueue(state, std::move(request), std::move(reply)); }, true});
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/jobs", .scope = Scope::kWrite,
+             .summary = "Enqueue one job, or many", .keeps_to_queues = true,
+             .operation = {.id = "enqueueJobs", .request = "EnqueueRequest",
+                           .answers = {{201, "Enqueued"}, {200, "EnqueueAnswer"}}, .query = {"atomic"},
+                           .ndjson = true, .idempotency_key = true}},
+            &enqueue);
 }
 
 }  // namespace bide::server

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/forwarding_broker.h"
 #include "server/api/api_test_bench.h"
 #include "server/api/idempotency.h"
 #include "wire/batch_json.h"
@@ -272,7 +273,7 @@ TEST_F(EnqueueRoute, AKeyMustBeReasonable) {
 }
 
 // A broker that answers an enqueue when it is told to.
-class SlowBroker : public Broker {
+class SlowBroker : public core::ForwardingBroker {
  public:
   explicit SlowBroker(Broker& real) : real_(real) {}
   std::function<void()> go;
@@ -282,19 +283,12 @@ class SlowBroker : public Broker {
     if (refuses) return done(std::vector<Result<Enqueued>>(jobs.size(), *refuses));
     go = [this, jobs = std::move(jobs), done = std::move(done)] { real_.enqueue(jobs, done); };
   }
-  Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override {
-    return real_.subscribe(std::move(options), std::move(sink));
-  }
-  void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override {
-    real_.extend(std::move(leases), std::move(done));
-  }
-  void settle(std::vector<Settlement> all, Completion<std::vector<Status>> done) override {
-    real_.settle(std::move(all), std::move(done));
-  }
   Pressure pressure() const override { return {}; }
   Capabilities capabilities() const override { return can; }
 
  private:
+  Broker& next_broker() const override { return real_; }
+
   Broker& real_;
 };
 

@@ -14,9 +14,9 @@ namespace bide::server {
 
 namespace {
 
-constexpr std::chrono::seconds kBeat{1};
-constexpr std::chrono::seconds kSilence{15};  // Then a comment, so that a dead connection is noticed.
-constexpr std::chrono::seconds kLinger{30};   // So long a listener may be away and miss nothing.
+constexpr std::chrono::seconds kPeriod{1};
+constexpr std::chrono::seconds kKeepAlive{15};
+constexpr std::chrono::seconds kReconnect{30};  // A listener that is back within it misses nothing.
 
 std::string event_text(std::string_view type, std::string_view data, std::string_view id = {}) {
   std::string text = "event: " + std::string(type) + "\n";
@@ -49,14 +49,15 @@ std::string removed_json(const std::string& name) {
 std::string this_run() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   char text[24];
-  const auto end = std::to_chars(text, text + sizeof text, std::chrono::floor<std::chrono::microseconds>(now).count(), 36);
+  const auto end =
+      std::to_chars(text, text + sizeof text, std::chrono::floor<std::chrono::microseconds>(now).count(), 36);
   return std::string(text, end.ptr);
 }
 
 }  // namespace
 
-EventHub::EventHub(Inspector* inspector, std::function<void()> poke)
-    : inspector_(inspector), poke_(std::move(poke)), run_(this_run()) {}
+EventHub::EventHub(Inspector* inspector, std::function<void()> wake)
+    : inspector_(inspector), wake_(std::move(wake)), run_(this_run()) {}
 
 bool EventHub::has_room() const {
   std::lock_guard lock(mutex_);
@@ -71,7 +72,7 @@ std::optional<std::uint64_t> EventHub::number_in(std::string_view id) const {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
   if (error != std::errc() || end != id.data() + id.size() || number > last_event_) return std::nullopt;
-  if (last_event_ - number > past_.size()) return std::nullopt;
+  if (last_event_ - number > history_.size()) return std::nullopt;
   return number;
 }
 
@@ -85,50 +86,50 @@ void EventHub::listen(std::shared_ptr<Stream> stream, std::string queue, std::st
       text += "id: " + id_text(last_event_) + "\n\n";
     } else if (const auto number = number_in(last_id)) {
       text += "\n";
-      for (std::size_t i = past_.size() - (last_event_ - *number); i < past_.size(); ++i) {
-        if (queue.empty() || !past_[i].queue || *past_[i].queue == queue) text += past_[i].text;
+      for (std::size_t i = history_.size() - (last_event_ - *number); i < history_.size(); ++i) {
+        if (queue.empty() || !history_[i].queue || *history_[i].queue == queue) text += history_[i].text;
       }
     } else {
       text += "\n" + event_text("reset", "{}", id_text(last_event_));
     }
     if (!stream->write(std::move(text))) return;
     listeners_.push_back(
-        {.stream = std::move(stream), .queue = std::move(queue), .last_heard = std::chrono::steady_clock::now()});
+        {.stream = std::move(stream), .queue = std::move(queue), .last_write = std::chrono::steady_clock::now()});
     active_ = true;
     next_ = Moment::min();
   }
-  poke_();
+  wake_();
 }
 
-void EventHub::drop_ended() {
+void EventHub::remove_ended() {
   const std::size_t ended = std::erase_if(listeners_, [](const Listener& each) { return each.stream == nullptr; });
-  if (ended > 0 && listeners_.empty()) linger_until_ = std::chrono::steady_clock::now() + kLinger;
+  if (ended > 0 && listeners_.empty()) active_until_ = std::chrono::steady_clock::now() + kReconnect;
 }
 
-void EventHub::remember(std::optional<std::string> queue, std::string text) {
-  past_bytes_ += text.size();
-  past_.push_back({++last_event_, std::move(queue), std::move(text)});
-  while (past_bytes_ > kReplayBytes) {
-    past_bytes_ -= past_.front().text.size();
-    past_.pop_front();
+void EventHub::add_to_history(std::optional<std::string> queue, std::string text) {
+  history_bytes_ += text.size();
+  history_.push_back({++last_event_, std::move(queue), std::move(text)});
+  while (history_bytes_ > kReplayBytes) {
+    history_bytes_ -= history_.front().text.size();
+    history_.pop_front();
   }
-  platform::require(past_.empty() || past_.back().number == last_event_, "the newest event can be told again");
+  platform::require(history_.empty() || history_.back().number == last_event_, "the newest event can be told again");
 }
 
 void EventHub::publish(const std::vector<JobEvent>& events) {
   std::lock_guard lock(mutex_);
   if (!active_ || stopped_) return;
-  const std::uint64_t room = kMostEventsASecond - std::min(told_, kMostEventsASecond);
+  const std::uint64_t room = kMostEventsASecond - std::min(sent_, kMostEventsASecond);
   std::size_t count = std::min<std::uint64_t>(room, events.size());
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < count; ++i) {
-    if (told_bytes_ >= kReplayBytes) count = i;
+    if (sent_bytes_ >= kReplayBytes) count = i;
     if (count == i) break;
     texts.push_back(event_text(events[i].type, job_json(events[i]), id_text(last_event_ + 1)));
-    told_bytes_ += texts.back().size();
-    remember(events[i].queue, texts.back());
+    sent_bytes_ += texts.back().size();
+    add_to_history(events[i].queue, texts.back());
   }
-  told_ += count;
+  sent_ += count;
   skipped_ += events.size() - count;
   for (Listener& listener : listeners_) {
     std::string text;
@@ -136,13 +137,13 @@ void EventHub::publish(const std::vector<JobEvent>& events) {
       if (listener.queue.empty() || listener.queue == events[i].queue) text += texts[i];
     }
     if (text.empty()) continue;
-    listener.last_heard = std::chrono::steady_clock::now();
+    listener.last_write = std::chrono::steady_clock::now();
     if (!listener.stream->write(std::move(text))) listener.stream = nullptr;
   }
-  drop_ended();
+  remove_ended();
 }
 
-void EventHub::counted(const std::vector<QueueInfo>& queues) {
+void EventHub::on_counts(const std::vector<QueueInfo>& queues) {
   std::lock_guard lock(mutex_);
   counting_ = false;
   if (listeners_.empty()) return;
@@ -164,12 +165,12 @@ void EventHub::counted(const std::vector<QueueInfo>& queues) {
     if (!known.removed && !there.contains(name)) gone.push_back(name);
   }
   for (const std::string& name : gone) change(name, removed_json(name), true);
-  for (Listener& listener : listeners_) tell_queues(listener);
-  drop_ended();
-  // Those that are gone are remembered until everybody knows.
-  std::uint64_t known_to_all = last_change_;
-  for (const Listener& listener : listeners_) known_to_all = std::min(known_to_all, listener.told);
-  for (auto at = changes_.begin(); at != changes_.end() && at->first <= known_to_all;) {
+  for (Listener& listener : listeners_) send_queues(listener);
+  remove_ended();
+  // Removed queues are kept until every listener has been sent them.
+  std::uint64_t sent_to_all = last_change_;
+  for (const Listener& listener : listeners_) sent_to_all = std::min(sent_to_all, listener.last_change);
+  for (auto at = changes_.begin(); at != changes_.end() && at->first <= sent_to_all;) {
     const auto known = queues_.find(at->second);
     if (!known->second.removed) {
       ++at;
@@ -181,22 +182,22 @@ void EventHub::counted(const std::vector<QueueInfo>& queues) {
   platform::require(changes_.size() == queues_.size(), "every queue that was counted has its last change");
 }
 
-// What changed since it was told last, the longest ago first, as much as fits into a second. A queue that changes
-// meanwhile goes to the end, so each is told in turn.
-void EventHub::tell_queues(Listener& listener) {
+// Sends what changed since the last time, oldest change first, as much as fits into a second. A queue that changes
+// again goes to the end, so each has its turn.
+void EventHub::send_queues(Listener& listener) {
   std::string list;
-  const bool is_first = listener.told == 0;
-  auto at = changes_.upper_bound(listener.told);
+  const bool is_first = listener.last_change == 0;
+  auto at = changes_.upper_bound(listener.last_change);
   for (; at != changes_.end() && list.size() < kQueuesBytes; ++at) {
-    listener.told = at->first;
+    listener.last_change = at->first;
     if (!listener.queue.empty() && at->second != listener.queue) continue;
     const Counted& queue = queues_.at(at->second);
     if (is_first && queue.removed) continue;
     list += (list.empty() ? "" : ",") + queue.json;
   }
   if (list.empty() && !is_first) return;
-  if (listener.told == 0) listener.told = 1;  // There are none, and that is told too.
-  listener.last_heard = std::chrono::steady_clock::now();
+  if (listener.last_change == 0) listener.last_change = 1;  // An empty list was sent.
+  listener.last_write = std::chrono::steady_clock::now();
   if (!listener.stream->write(event_text("queues", "{\"queues\":[" + list + "]}"))) listener.stream = nullptr;
 }
 
@@ -209,12 +210,12 @@ std::optional<Moment> EventHub::tick(Moment now) {
       next_ = Moment::max();
       return std::nullopt;
     }
-    if (listeners_.empty() && now >= linger_until_) {
-      // From now on events are not made: whoever comes back after that must not think that there were none.
+    if (listeners_.empty() && now >= active_until_) {
+      // Events are not made from now on: the id is used up, so that a client that reconnects gets a reset.
       active_ = false;
       ++last_event_;
-      past_.clear();
-      past_bytes_ = 0;
+      history_.clear();
+      history_bytes_ = 0;
       queues_.clear();
       changes_.clear();
       next_ = Moment::max();
@@ -224,26 +225,26 @@ std::optional<Moment> EventHub::tick(Moment now) {
     std::string skipped;
     if (skipped_ != 0) {
       skipped = event_text("skipped", wire::count_json("count", skipped_), id_text(last_event_ + 1));
-      remember(std::nullopt, skipped);
+      add_to_history(std::nullopt, skipped);
     }
-    told_ = told_bytes_ = skipped_ = 0;
+    sent_ = sent_bytes_ = skipped_ = 0;
     for (Listener& listener : listeners_) {
       std::string text = skipped;
-      if (text.empty() && now - listener.last_heard >= kSilence) text = ": still here\n\n";
+      if (text.empty() && now - listener.last_write >= kKeepAlive) text = ": still here\n\n";
       if (text.empty()) continue;
-      listener.last_heard = now;
+      listener.last_write = now;
       if (!listener.stream->write(std::move(text))) listener.stream = nullptr;
     }
-    drop_ended();
+    remove_ended();
     count = inspector_ != nullptr && !listeners_.empty() && !std::exchange(counting_, true);
-    next_ = now + kBeat;
+    next_ = now + kPeriod;
     next = next_;
   }
   if (count) {
     inspector_->queues([hub = weak_from_this()](const Result<std::vector<QueueInfo>>& queues) {
       const auto self = hub.lock();
       if (!self) return;
-      if (queues) return self->counted(*queues);
+      if (queues) return self->on_counts(*queues);
       std::lock_guard lock(self->mutex_);
       self->counting_ = false;
     });

@@ -1,11 +1,14 @@
-// Jobs that are there: looking at them, waiting for them, changing them.
+// Jobs: listing, showing, waiting for, cancelling and rescheduling them.
 
 #include <utility>
 
 #include "core/quote.h"
+#include "core/settle_status.h"
+#include "core/text.h"
 #include "server/api/api_state.h"
-#include "server/api/cursor.h"
-#include "server/api/queue_limits.h"
+#include "server/api/caller_inspector.h"
+#include "server/http/digest.h"
+#include "core/base64.h"
 #include "wire/change_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
@@ -15,30 +18,49 @@ namespace bide::server {
 
 namespace {
 
-template <class T, class Text>
-Completion<T> answer_with(const State& state, SharedReply reply, Text text) {
-  return [state, reply = std::move(reply), text = std::move(text)](Result<T> result) {
-    if (!result) return refuse(*reply, state->problem_of(result.error()));
-    if constexpr (std::is_void_v<T>) {
-      reply->send(json_response(200, text()));
-    } else {
-      reply->send(json_response(200, text(*result)));
-    }
-  };
+// --- Cursors as clients see them: the broker's cursor, and a checksum of it and of the filter it belongs to. One that
+// was changed, or is used with another filter, is refused.
+
+std::string cursor_checksum(std::string_view cursor, JobFilter filter) {
+  filter.bodies = false;  // Pages with and without bodies are of the same list.
+  const std::string query = wire::list_query({.filter = std::move(filter), .cursor = {}, .limit = 0});
+  return core::to_hex(sha256("bide cursor\n" + query + "\n" + std::string(cursor)).substr(0, 8));
 }
 
-// A read that waits for its turn is not begun for a client that is gone.
-void give_up_when_gone(const State& state, const Identity& caller, const SharedReply& reply) {
+std::string sealed_cursor(std::string_view cursor, const JobFilter& filter) {
+  if (cursor.empty()) return {};
+  std::string text = core::to_base64(cursor);
+  // As base64url: nothing in it needs to be escaped in a URL.
+  for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  while (text.ends_with('=')) text.pop_back();
+  return text + "." + cursor_checksum(cursor, filter);
+}
+
+// Nothing when it was not sealed for this filter.
+std::optional<std::string> opened_cursor(std::string_view sealed, const JobFilter& filter) {
+  const std::size_t dot = sealed.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  std::string text(sealed.substr(0, dot));
+  for (char& c : text) c = c == '-' ? '+' : c == '_' ? '/' : c;
+  while (text.size() % 4 != 0) text += '=';
+  const auto cursor = core::from_base64(text);
+  if (!cursor || sealed.substr(dot + 1) != cursor_checksum(*cursor, filter)) return std::nullopt;
+  return cursor;
+}
+
+// --- Routes.
+
+// Drops a read that waits for its turn when its client disconnects.
+void drop_read_when_gone(const State& state, const Identity& caller, const SharedReply& reply) {
   Identity who;
   who.name = caller.name;
   who.connection = caller.connection;
-  reply->on_gone([reads = std::weak_ptr<BoundedReads>(state->reads), who = std::move(who)] {
-    if (const auto self = reads.lock()) self->give_up(who);
+  reply->on_gone([reads = std::weak_ptr<ReadScheduler>(state->reads), who = std::move(who)] {
+    if (const auto self = reads.lock()) self->drop(who);
   });
 }
 
-void list(const State& state, Request request, Reply reply, std::optional<JobState> only) {
-  if (!has_inspector(state, reply)) return;
+void list(const State& state, const Request& request, Reply reply, std::optional<JobState> only) {
   wire::ListRequest wanted;
   if (only && request.query.count("state") != 0) {
     return refuse(reply,
@@ -59,56 +81,62 @@ void list(const State& state, Request request, Reply reply, std::optional<JobSta
     cursor = std::move(*opened);
   }
   const auto shared = share(std::move(reply));
-  give_up_when_gone(state, request.caller, shared);
-  const Completion<JobPage> done = answer_with<JobPage>(state, shared, [filter = wanted.filter](JobPage& page) {
+  drop_read_when_gone(state, request.caller, shared);
+  auto done = answer_with<JobPage>(state, shared, [filter = wanted.filter](JobPage& page) {
     page.next = sealed_cursor(page.next, filter);
     return wire::job_page_json(page);
   });
-  inspector_for(state, request.caller)->list(wanted.filter, std::move(cursor), wanted.limit, done);
+  inspector_for(state, request.caller)->list(wanted.filter, std::move(cursor), wanted.limit, std::move(done));
 }
 
 // Calls `finish` with the job when it is done or dead, or as it is when the time is up.
-template <class Finish>
 void wait_for(const State& state, const Identity& caller, const JobId& id, Milliseconds wait, const SharedReply& reply,
-              Finish finish) {
+              Completion<JobInfo> finish) {
   if (wait.count() == 0) {
-    give_up_when_gone(state, caller, reply);
-    return inspector_for(state, caller)->find(id, [finish](const Result<JobInfo>& info) { finish(info); });
+    drop_read_when_gone(state, caller, reply);
+    return inspector_for(state, caller)->find(id, std::move(finish));
   }
   if (caller.is_restricted()) {
-    return inspector_for(state, caller)->find(id, [state, caller, id, wait, reply, finish](const Result<JobInfo>& info) {
-      if (!info) return finish(info);
-      Identity seen = caller;  // The job is one of its own.
+    return inspector_for(state, caller)->find(id, [=](const Result<JobInfo>& info) {
+      if (!info) return finish(info.error());
+      Identity seen = caller;  // The job is in one of its queues.
       seen.queues.clear();
       wait_for(state, seen, id, wait, reply, finish);
     });
   }
-  const auto waiting = state->watches->make_wait([state, caller, id, finish](const std::optional<Result<JobInfo>>& info) {
-    if (info) return finish(*info);
-    inspector_for(state, caller)->find(id, [finish](const Result<JobInfo>& found) { finish(found); });
+  const auto waiter = state->waiters->make_waiter([=](std::optional<Result<JobInfo>> info) {
+    if (info) return finish(std::move(*info));
+    inspector_for(state, caller)->find(id, finish);
   });
-  reply->on_gone([desk = std::weak_ptr<WatchDesk>(state->watches), gone = std::weak_ptr<WatchDesk::Wait>(waiting)] {
-    const auto self = desk.lock();
+  reply->on_gone([waiters = std::weak_ptr(state->waiters), gone = std::weak_ptr(waiter)] {
+    const auto self = waiters.lock();
     const auto who = gone.lock();
-    if (self && who) self->give_up(who);
+    if (self && who) self->cancel(who);
   });
-  state->watches->wait(waiting, id, std::chrono::steady_clock::now() + wait);
+  state->waiters->wait(waiter, id, std::chrono::steady_clock::now() + wait);
 }
 
-void find(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {"wait"})) return;
+// Answers with what `respond` makes of the job in the path, after ?wait.
+template <class Respond>
+void answer_job(const State& state, const Request& request, Reply reply, Respond respond) {
   const auto id = captured_id(request, reply);
   if (!id) return;
   const auto wait = wait_parameter(request, reply);
   if (!wait) return;
   const auto shared = share(std::move(reply));
-  wait_for(state, request.caller, *id, *wait, shared, [state, shared](const Result<JobInfo>& info) {
+  wait_for(state, request.caller, *id, *wait, shared, [state, shared, respond](const Result<JobInfo>& info) {
     if (!info) return refuse(*shared, state->problem_of(info.error()));
-    // A body that is not text is longer as base64.
-    if (!shared->reserve((info->job.body.size() + info->result.size()) / 3 * 4)) {
-      return refuse(*shared, state->problem_of({ErrorCode::kUnavailable, "too many answers are waiting to be read"}));
+    respond(*state, *shared, *info);
+  });
+}
+
+void find(const State& state, const Request& request, Reply reply) {
+  answer_job(state, request, std::move(reply), [](ApiState& s, Reply& to, const JobInfo& info) {
+    // Base64 is a third longer.
+    if (!to.reserve((info.job.body.size() + info.result.size()) / 3 * 4)) {
+      return refuse(to, s.problem_of({ErrorCode::kUnavailable, "too many answers are waiting to be read"}));
     }
-    shared->send(json_response(200, wire::job_info_json(*info)));
+    to.send(json_response(200, wire::job_info_json(info)));
   });
 }
 
@@ -128,53 +156,42 @@ std::string result_json(const JobInfo& info) {
 }
 
 void result(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {"wait"})) return;
-  const auto id = captured_id(request, reply);
-  if (!id) return;
-  const auto wait = wait_parameter(request, reply);
-  if (!wait) return;
-  const auto shared = share(std::move(reply));
-  wait_for(state, request.caller, *id, *wait, shared, [state, shared](const Result<JobInfo>& info) {
-    if (!info) return refuse(*shared, state->problem_of(info.error()));
-    const bool finished = info->state == JobState::kDone || info->state == JobState::kDead;
-    Response response = json_response(finished ? 200 : 202, result_json(*info));
+  answer_job(state, request, std::move(reply), [](ApiState&, Reply& to, const JobInfo& info) {
+    const bool finished = info.state == JobState::kDone || info.state == JobState::kDead;
+    Response response = json_response(finished ? 200 : 202, result_json(info));
     if (!finished) response.fields.emplace_back("Retry-After", "1");
-    shared->send(std::move(response));
+    to.send(std::move(response));
   });
 }
 
 void explain(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
   const auto id = captured_id(request, reply);
   if (!id) return;
-  inspector_for(state, request.caller)->explain(
-      *id, answer_with<Explanation>(state, share(std::move(reply)), [](const Explanation& explanation) {
-        return wire::explanation_json(explanation);
-      }));
+  inspector_for(state, request.caller)
+      ->explain(*id, answer_with<Explanation>(state, share(std::move(reply)), &wire::explanation_json));
 }
 
 void reschedule(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   const auto id = captured_id(request, reply);
   if (!id) return;
   Time due;
   if (auto problem = wire::read_reschedule(request.body, state->now(), due)) return refuse(reply, *problem);
-  inspector_for(state, request.caller)->reschedule(*id, due, answer_with<void>(state, share(std::move(reply)), [id = *id, due] {
+  auto done = answer_with<void>(state, share(std::move(reply)), [id = *id, due] {
     std::string text;
     wire::JsonWriter(text).begin_object().field("id", id).field("due", due).end_object();
     return text;
-  }));
+  });
+  inspector_for(state, request.caller)->reschedule(*id, due, std::move(done));
 }
 
 void cancel_one(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {})) return;
   const auto id = captured_id(request, reply);
   if (!id) return;
   inspector_for(state, request.caller)->cancel(
       {*id}, {}, [state, id = *id, reply = share(std::move(reply))](const Result<std::vector<Status>>& statuses) {
-        const Status status = !statuses ? Status(statuses.error()) : statuses->empty() ? Status() : statuses->front();
+        const Status status = core::status_at(statuses, 0);
         if (!status) return refuse(*reply, state->problem_of(status.error()));
-        state->cancelled.add(id);
+        state->add_cancelled(id);
         std::string text;
         wire::JsonWriter(text).begin_object().field("id", id).field("cancelled", true).end_object();
         reply->send(json_response(200, std::move(text)));
@@ -182,46 +199,73 @@ void cancel_one(const State& state, const Request& request, Reply reply) {
 }
 
 void cancel_many(const State& state, const Request& request, Reply reply) {
-  if (!has_inspector(state, reply) || !knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   std::vector<JobId> ids;
   CancelOptions options;
   if (auto problem = wire::read_cancel(request.body, ids, options)) return refuse(reply, *problem);
-  std::vector<JobId> given = ids;
-  inspector_for(state, request.caller)->cancel(std::move(given), options, [state, ids = std::move(ids), reply = share(std::move(reply))](
-                                                 const Result<std::vector<Status>>& statuses) {
-    if (!statuses) return refuse(*reply, state->problem_of(statuses.error()));
-    for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) {
-      if ((*statuses)[i]) state->cancelled.add(ids[i]);
-    }
-    reply->send(json_response(200, wire::id_results_json(ids, *statuses)));
-  });
+  auto done = answer_with<std::vector<Status>>(
+      state, share(std::move(reply)), [state, ids](const std::vector<Status>& statuses) {
+        for (std::size_t i = 0; i < ids.size() && i < statuses.size(); ++i) {
+          if (statuses[i]) state->add_cancelled(ids[i]);
+        }
+        return wire::id_results_json(ids, statuses);
+      });
+  inspector_for(state, request.caller)->cancel(std::move(ids), options, std::move(done));
 }
 
 }  // namespace
 
 void add_job_routes(const State& state, Routes& routes) {
-  const auto add = [&](Method method, std::string_view pattern, Scope scope, std::string_view summary, auto handler) {
-    routes.push_back({method, pattern, scope, summary, [state, handler](Request request, Reply reply) {
-                        handler(state, std::move(request), std::move(reply));
-                      }, true});
-    if (method == Method::kPost) routes.back().body_bytes = kListBody;
-    if (method == Method::kPatch) routes.back().body_bytes = kSmallBody;
-  };
-  add(Method::kGet, "/v1/jobs", Scope::kRead, "List jobs that match a filter",
-      [](const State& s, Request request, Reply reply) {
-        list(s, std::move(request), std::move(reply), std::nullopt);
-      });
-  add(Method::kPost, "/v1/jobs/cancel", Scope::kWrite, "Cancel jobs by their ids", &cancel_many);
-  add(Method::kGet, "/v1/jobs/{id}", Scope::kRead, "A job; with wait, once it is done or dead", &find);
-  add(Method::kPatch, "/v1/jobs/{id}", Scope::kWrite, "Give a scheduled or ready job another due time", &reschedule);
-  add(Method::kDelete, "/v1/jobs/{id}", Scope::kWrite, "Cancel a job", &cancel_one);
-  add(Method::kGet, "/v1/jobs/{id}/explain", Scope::kRead, "The one reason why a job is not running", &explain);
-  add(Method::kGet, "/v1/jobs/{id}/result", Scope::kRead, "What became of a job; with wait, once it is done or dead",
-      &result);
-  add(Method::kGet, "/v1/dead", Scope::kRead, "List dead jobs that match a filter",
-      [](const State& s, Request request, Reply reply) {
-        list(s, std::move(request), std::move(reply), JobState::kDead);
-      });
+  constexpr RouteChecks kInspector{.inspector = true};
+  constexpr RouteChecks kList{.inspector = true, .query = false};  // wire::read_list_query() checks it.
+  const std::vector<std::string_view> filter = {"state", "queue", "kind",   "error", "since",
+                                                "until", "cursor", "limit", "bodies"};
+  add_route(state, routes,
+            {.pattern = "/v1/jobs", .scope = Scope::kRead, .summary = "List jobs that match a filter",
+             .keeps_to_queues = true,
+             .operation = {.id = "listJobs", .answers = {{200, "JobPage"}}, .query = filter}},
+            [](const State& s, const Request& request, Reply reply) {
+              list(s, request, std::move(reply), std::nullopt);
+            },
+            kList);
+  add_route(
+      state, routes,
+      {.pattern = "/v1/dead",
+       .scope = Scope::kRead,
+       .summary = "List dead jobs that match a filter",
+       .keeps_to_queues = true,
+       .operation = {.id = "listDeadJobs", .answers = {{200, "JobPage"}}, .query = {filter.begin() + 1, filter.end()}}},
+      [](const State& s, const Request& request, Reply reply) { list(s, request, std::move(reply), JobState::kDead); },
+      kList);
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/jobs/cancel", .scope = Scope::kWrite,
+             .summary = "Cancel jobs by their ids", .keeps_to_queues = true, .body_bytes = kListBody,
+             .operation = {.id = "cancelJobs", .request = "Cancel", .answers = {{200, "IdResults"}}}},
+            &cancel_many, kInspector);
+  add_route(state, routes,
+            {.pattern = "/v1/jobs/{id}", .scope = Scope::kRead, .summary = "A job; with wait, once it is done or dead",
+             .keeps_to_queues = true,
+             .operation = {.id = "getJob", .answers = {{200, "JobInfo"}}, .query = {"wait"}}},
+            &find, kInspector);
+  add_route(state, routes,
+            {.method = Method::kPatch, .pattern = "/v1/jobs/{id}", .scope = Scope::kWrite,
+             .summary = "Give a scheduled or ready job another due time", .keeps_to_queues = true,
+             .body_bytes = kSmallBody,
+             .operation = {.id = "rescheduleJob", .request = "Reschedule", .answers = {{200, "Rescheduled"}}}},
+            &reschedule, kInspector);
+  add_route(state, routes,
+            {.method = Method::kDelete, .pattern = "/v1/jobs/{id}", .scope = Scope::kWrite, .summary = "Cancel a job",
+             .keeps_to_queues = true, .operation = {.id = "cancelJob", .answers = {{200, "Cancelled"}}}},
+            &cancel_one, kInspector);
+  add_route(state, routes,
+            {.pattern = "/v1/jobs/{id}/explain", .scope = Scope::kRead,
+             .summary = "The one reason why a job is not running", .keeps_to_queues = true,
+             .operation = {.id = "explainJob", .answers = {{200, "Explanation"}}}},
+            &explain, kInspector);
+  add_route(state, routes,
+            {.pattern = "/v1/jobs/{id}/result", .scope = Scope::kRead,
+             .summary = "What became of a job; with wait, once it is done or dead", .keeps_to_queues = true,
+             .operation = {.id = "getResult", .answers = {{200, "JobResult"}, {202, "JobResult"}}, .query = {"wait"}}},
+            &result, kInspector);
 }
 
 }  // namespace bide::server

@@ -15,17 +15,17 @@ using platform::require;
 void LeasePool::open(std::unique_ptr<Subscription> subscription) {
   subscription_ = std::move(subscription);
   given_limit_ = 0;
-  renew_limit();
+  update_limit();
 }
 
 std::uint64_t LeasePool::delivery_limit() const {
   const std::int64_t wanted = std::int64_t{wanted_} + expected_leases_;
   const auto held = static_cast<std::int64_t>(held_.size());
-  // More may be held than is wanted: a poll has gone while its leases were on their way.
+  // More may be held than is wanted, when a poll has gone meanwhile.
   return arrived_ + static_cast<std::uint64_t>(std::max<std::int64_t>(0, wanted - held));
 }
 
-void LeasePool::renew_limit() {
+void LeasePool::update_limit() {
   require(!waiting_.empty() || wanted_ == 0, "a pool without polls wants leases");
   require(!expected_.empty() || expected_leases_ == 0, "a pool expects nobody and leases for them");
   if (!subscription_) return;
@@ -38,7 +38,7 @@ void LeasePool::renew_limit() {
 void LeasePool::add(const Poll& poll, Moment now) {
   if (!poll->poller.empty()) {
     pollers_[poll->poller] = now;
-    forget_expected(poll->poller);
+    remove_expected(poll->poller);
   }
   poll->place = waiting_.insert(waiting_.end(), poll);
   wanted_ += poll->max;
@@ -50,12 +50,12 @@ void LeasePool::remove(Poll poll) {
   require(wanted_ >= 0, "a pool wants less than nothing");
 }
 
-bool LeasePool::forget_poller(const std::string& poller) {
-  forget_expected(poller);
+bool LeasePool::remove_poller(const std::string& poller) {
+  remove_expected(poller);
   return pollers_.erase(poller) != 0;
 }
 
-void LeasePool::forget_pollers(Moment before) {
+void LeasePool::remove_pollers(Moment before) {
   std::set<std::string_view> waiting;
   for (const Poll& poll : waiting_) waiting.insert(poll->poller);
   std::erase_if(pollers_, [&](const auto& each) { return each.second < before && !waiting.contains(each.first); });
@@ -91,7 +91,7 @@ LeasePool::HandedOut LeasePool::hand_out(Moment now, Milliseconds back_within) {
     remove(poll);
     const int missing = poll->max - static_cast<int>(count);
     if (!poll->poller.empty() && missing > 0) {
-      forget_expected(poll->poller);
+      remove_expected(poll->poller);
       out.expected_until = now + back_within;
       expected_leases_ += missing;
       expected_[poll->poller] = {missing, out.expected_until};
@@ -114,14 +114,14 @@ std::optional<Moment> LeasePool::held_since() const {
   return held_.empty() ? std::nullopt : std::optional(held_.front().since);
 }
 
-void LeasePool::forget_expected(const std::string& poller) {
+void LeasePool::remove_expected(const std::string& poller) {
   const auto found = expected_.find(poller);
   if (found == expected_.end()) return;
   expected_leases_ -= found->second.leases;
   expected_.erase(found);
 }
 
-std::optional<Moment> LeasePool::give_up_expected(Moment now) {
+std::optional<Moment> LeasePool::drop_expected(Moment now) {
   std::optional<Moment> next;
   for (auto at = expected_.begin(); at != expected_.end();) {
     if (at->second.until <= now) {

@@ -1,10 +1,9 @@
-// LeasePool: the polls that ask for the same queues, lease time and worker, and the leases that their one subscription
-// has delivered and nobody has yet. It says how many leases the subscription may deliver in all, so that what is on its
-// way never exceeds what is wanted:
+// LeasePool: the polls with the same queues, lease time and worker, their one subscription, and leases that it delivered
+// and no poll has yet. Sets the delivery limit of the subscription, so that no more leases are on their way than wanted:
 //
-//     delivery limit = arrived + wanted by waiting polls + expected by pollers that are about to be back - held
+//     delivery limit = arrived + wanted by waiting polls + expected from pollers about to poll again - held
 //
-// Not safe to share between threads: LeaseDesk has the lock.
+// Guarded by the lock of LeaseDispatcher.
 
 #pragma once
 
@@ -20,22 +19,23 @@
 #include <vector>
 
 #include "bide/broker.h"
-#include "server/api/alarm.h"
+#include "platform/timer_thread.h"
 
 namespace bide::server {
 
+using platform::Moment;
+
 class LeasePool;
 
-// One request for leases.
 struct LeasePoll {
-  // Called once, on any thread; not when the poll was given up.
+  // Called once, on any thread; not after cancel().
   std::function<void(Result<std::vector<Lease>>)> answer;
   int max = 1;
   std::string poller;
-  std::shared_ptr<LeasePool> pool;  // Null when it does not wait: not yet, or no more.
+  std::shared_ptr<LeasePool> pool;  // Null unless it waits.
   std::list<std::shared_ptr<LeasePoll>>::iterator place;
   std::multimap<Moment, std::shared_ptr<LeasePoll>>::iterator deadline;
-  bool gone = false;
+  bool cancelled = false;
 };
 
 class LeasePool {
@@ -48,47 +48,46 @@ class LeasePool {
   const std::string& key() const { return key_; }
   std::uint64_t number() const { return number_; }
   const SubscribeOptions& options() const { return options_; }
-  bool is_named() const { return named_; }  // For one worker, by its name.
+  bool is_named() const { return named_; }  // For one worker.
 
-  // The subscription; it is told the limit whenever that has changed.
   void open(std::unique_ptr<Subscription> subscription);
   bool is_open() const { return subscription_ != nullptr; }
-  // To be destroyed without the lock.
+  // The subscription, to be destroyed without the lock.
   std::unique_ptr<Subscription> close() { return std::move(subscription_); }
-  void renew_limit();
+  void update_limit();
   std::uint64_t delivery_limit() const;
 
   void add(const Poll& poll, Moment now);
   void remove(Poll poll);
   const std::list<Poll>& waiting() const { return waiting_; }
-  // False: the poller is not known here.
-  bool forget_poller(const std::string& poller);
+  // False: unknown.
+  bool remove_poller(const std::string& poller);
   std::size_t pollers() const { return pollers_.size(); }
-  // Those that have not asked since then and do not wait: they went without a word.
-  void forget_pollers(Moment before);
+  // Those that have not polled since then and do not wait.
+  void remove_pollers(Moment before);
 
   void arrived(std::vector<Lease> leases, Moment now);
 
   struct Share {
-    Poll poll;  // It waits no more.
+    Poll poll;  // Removed from waiting().
     std::vector<Lease> leases;
   };
   struct HandedOut {
     std::vector<Share> shares = {};
-    std::vector<LeaseRef> too_old = {};  // Their time is over: nobody gets them.
+    std::vector<LeaseRef> too_old = {};  // Run out: no poll gets them.
     Moment expected_until = Moment::max();
   };
-  // Each of those that wait gets its share of what is held, and not more than it asked for. A poller with a name that got
-  // less is expected back within `back_within`.
+  // Shares what is held evenly, longest wait first, no poll more than its max. A named poller that got less is expected
+  // to poll again within `back_within`.
   HandedOut hand_out(Moment now, Milliseconds back_within);
 
-  // What has been held since before that moment, or all of it.
+  // Leases held since that moment or longer.
   std::vector<LeaseRef> take_held(Moment before = Moment::max());
   std::size_t held() const { return held_.size(); }
   std::optional<Moment> held_since() const;
 
-  // When the next poller is no longer expected; nothing: none is.
-  std::optional<Moment> give_up_expected(Moment now);
+  // Drops expectations that are over. Returns when the next one is.
+  std::optional<Moment> drop_expected(Moment now);
 
   Moment last_used = {};
 
@@ -101,21 +100,21 @@ class LeasePool {
     int leases = 0;
     Moment until;
   };
-  void forget_expected(const std::string& poller);
+  void remove_expected(const std::string& poller);
 
   const std::string key_;
   const std::uint64_t number_;
   const SubscribeOptions options_;
   const bool named_;
   std::unique_ptr<Subscription> subscription_;  // Null until it is open.
-  std::uint64_t given_limit_ = 0;               // As the subscription was told.
+  std::uint64_t given_limit_ = 0;               // Of the subscription.
   std::uint64_t arrived_ = 0;                   // Leases since it was opened.
   std::list<Poll> waiting_;
-  int wanted_ = 0;  // By those.
+  int wanted_ = 0;  // By waiting_.
   std::deque<Held> held_;
-  std::map<std::string, Moment> pollers_;  // That gave a name, have not left, and when each asked last.
+  std::map<std::string, Moment> pollers_;  // Named ones that have not left, with their last poll.
   std::map<std::string, Expected> expected_;
-  int expected_leases_ = 0;  // By those.
+  int expected_leases_ = 0;  // Sum of expected_.
 };
 
 }  // namespace bide::server

@@ -17,35 +17,39 @@ void LeaseRegistry::check() const {
   platform::require(out_.empty() == (next_sweep_ == Moment::max()), "a table of leases without a next sweep");
 }
 
+LeaseRegistry::Leases::iterator LeaseRegistry::find(const LeaseRef& lease) {
+  const auto found = out_.find(lease.id);
+  return found == out_.end() || found->second.lease.token == lease.token ? found : out_.end();
+}
+
 bool LeaseRegistry::arm(Moment now) {
   if (out_.empty() || next_sweep_ != Moment::max()) return false;
   next_sweep_ = now + kSweepEvery;
   return true;
 }
 
-void LeaseRegistry::add(const std::vector<Lease>& leases, Milliseconds time, Moment now) {
+void LeaseRegistry::add(const std::vector<Lease>& leases, Milliseconds lease_time, Moment now) {
   bool armed = false;
   {
     std::lock_guard lock(mutex_);
     for (const Lease& lease : leases) {
-      // An earlier lease of the same job has run out, or this one would not be here.
+      // An earlier lease of the same job is over.
       out_.insert_or_assign(lease.job.id,
                             LeaseOut{.lease = {lease.job.id, lease.token},
-                                     .deadline = now - lease.age + time,
-                                     .time = time,
+                                     .deadline = now - lease.age + lease_time,
+                                     .lease_time = lease_time,
                                      .facts = {lease.job.kind, lease.job.queue, lease.job.retry, lease.counts}});
     }
     armed = arm(now);
     check();
   }
-  if (armed) poke_();
+  if (armed) wake_();
 }
 
 void LeaseRegistry::written(const std::vector<LeaseRef>& leases, Moment now) {
   std::lock_guard lock(mutex_);
   for (const LeaseRef& lease : leases) {
-    const auto found = out_.find(lease.id);
-    if (found != out_.end() && found->second.lease.token == lease.token) found->second.written = now;
+    if (const auto found = find(lease); found != out_.end()) found->second.written = now;
   }
 }
 
@@ -54,8 +58,8 @@ std::vector<LeaseOut> LeaseRegistry::take(const std::vector<LeaseRef>& leases) {
   known.reserve(leases.size());
   std::lock_guard lock(mutex_);
   for (const LeaseRef& lease : leases) {
-    const auto found = out_.find(lease.id);
-    if (found == out_.end() || found->second.lease.token != lease.token) continue;
+    const auto found = find(lease);
+    if (found == out_.end()) continue;
     known.push_back(std::move(found->second));
     out_.erase(found);
   }
@@ -75,30 +79,29 @@ void LeaseRegistry::put_back(std::vector<LeaseOut> leases) {
     armed = arm(std::chrono::steady_clock::now());
     check();
   }
-  if (armed) poke_();
+  if (armed) wake_();
 }
 
 void LeaseRegistry::extended(const std::vector<LeaseRef>& leases, const std::vector<Extended>& answers, Moment now) {
   std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < leases.size() && i < answers.size(); ++i) {
-    const auto found = out_.find(leases[i].id);
-    if (found == out_.end() || found->second.lease.token != leases[i].token) continue;
+    const auto found = find(leases[i]);
+    if (found == out_.end()) continue;
     if (answers[i].lost) {
       out_.erase(found);
     } else {
-      found->second.deadline = now + found->second.time;
-      found->second.marked = true;  // An extend says that, too.
+      found->second.deadline = now + found->second.lease_time;
+      found->second.marked = true;  // An extend implies it.
     }
   }
   if (out_.empty()) next_sweep_ = Moment::max();
   check();
 }
 
-std::optional<LeaseFacts> LeaseRegistry::facts(const LeaseRef& lease) const {
+std::optional<LeaseFacts> LeaseRegistry::facts(const LeaseRef& lease) {
   std::lock_guard lock(mutex_);
-  const auto found = out_.find(lease.id);
-  if (found == out_.end() || found->second.lease.token != lease.token) return std::nullopt;
-  return found->second.facts;
+  const auto found = find(lease);
+  return found == out_.end() ? std::nullopt : std::optional(found->second.facts);
 }
 
 std::vector<LeaseRef> LeaseRegistry::sweep(Moment now) {

@@ -1,6 +1,6 @@
-// LeaseRegistry: the leases that polls were answered with and that are not settled yet, as far as is known here. The
-// broker may have ended one without a word, so nothing is counted by this table; it knows what settling needs to know
-// about a lease, and tells the broker which leases have reached their workers and stay out. Safe to share between threads.
+// LeaseRegistry: leases that polls were answered with, until they are settled or run out. The broker may have ended one
+// meanwhile, so nothing is counted by it. It holds what settling needs to know about a lease, and which leases have
+// reached their workers (Broker::mark_delivered). Safe to share between threads.
 
 #pragma once
 
@@ -14,11 +14,12 @@
 
 #include "bide/broker.h"
 #include "platform/keyed_hash.h"
-#include "server/api/alarm.h"
+#include "platform/timer_thread.h"
 
 namespace bide::server {
 
-// What is known of a lease that is out.
+using platform::Moment;
+
 struct LeaseFacts {
   std::string kind = {};
   std::string queue = {};
@@ -29,47 +30,50 @@ struct LeaseFacts {
 struct LeaseOut {
   LeaseRef lease = {};
   Moment deadline = {};
-  Milliseconds time{0};  // Of the lease.
+  Milliseconds lease_time{0};
   LeaseFacts facts = {};
-  std::optional<Moment> written = {};  // When the answer with it was.
-  bool marked = false;                 // The broker knows that.
+  std::optional<Moment> written = {};  // When its answer was.
+  bool marked = false;                 // As delivered, at the broker.
 };
 
 class LeaseRegistry {
  public:
-  // `poke`: sweep() is due sooner than was said.
-  explicit LeaseRegistry(std::function<void()> poke) : poke_(std::move(poke)) {}
+  // `wake`: sweep() is due earlier than next_sweep() said.
+  explicit LeaseRegistry(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  // Before the answer with them is sent.
-  void add(const std::vector<Lease>& leases, Milliseconds time, Moment now);
-  // The answer is out.
+  // Before their answer is sent.
+  void add(const std::vector<Lease>& leases, Milliseconds lease_time, Moment now);
+  // Their answer was written.
   void written(const std::vector<LeaseRef>& leases, Moment now);
-  // About to be settled, or returned. Those of them that are known, in order.
+  // Removes those about to be settled or returned. Returns the known ones, in order.
   std::vector<LeaseOut> take(const std::vector<LeaseRef>& leases);
-  // They were not settled, and are still out.
+  // They were not settled.
   void put_back(std::vector<LeaseOut> leases);
   void extended(const std::vector<LeaseRef>& leases, const std::vector<Extended>& answers, Moment now);
-  // Nothing when the lease was given out by an earlier process, or is not ours any more.
-  std::optional<LeaseFacts> facts(const LeaseRef& lease) const;
+  // Nothing when the lease is unknown: of an earlier process, or over.
+  std::optional<LeaseFacts> facts(const LeaseRef& lease);
 
-  // Forgets leases that ran out. Those to be marked as delivered: they have been with their workers for a while. Quick
-  // ones are settled before and cost nothing.
+  // Removes leases that ran out. Returns those to be marked as delivered; leases that are settled quickly never are.
   std::vector<LeaseRef> sweep(Moment now);
-  // When that is due; nothing: the table is empty.
+  // Nothing: there are no leases.
   std::optional<Moment> next_sweep() const;
-  // At the end: all that reached a worker and were not marked yet.
+  // All that reached a worker and are not marked yet.
   std::vector<LeaseRef> take_unmarked();
 
   std::size_t size() const;
 
  private:
-  bool arm(Moment now);  // With the lock held. True: poke.
-  void check() const;    // Likewise.
+  using Leases = platform::KeyedMap<JobId, LeaseOut>;
 
-  const std::function<void()> poke_;
+  // With the lock held.
+  Leases::iterator find(const LeaseRef& lease);
+  bool arm(Moment now);  // True: wake.
+  void check() const;
+
+  const std::function<void()> wake_;
 
   mutable std::mutex mutex_;  // Guards everything below.
-  platform::KeyedMap<JobId, LeaseOut> out_;
+  Leases out_;
   Moment next_sweep_ = Moment::max();
 };
 

@@ -21,8 +21,8 @@ class LeaseRegistryTest : public testing::Test {
     return lease;
   }
 
-  int pokes_ = 0;
-  LeaseRegistry registry_{[this] { ++pokes_; }};
+  int wakes_ = 0;
+  LeaseRegistry registry_{[this] { ++wakes_; }};
   const Moment now_ = std::chrono::steady_clock::now();
 };
 
@@ -30,13 +30,13 @@ TEST_F(LeaseRegistryTest, ATableThatIsNotEmptyHasANextSweep) {
   EXPECT_FALSE(registry_.next_sweep());
   const Lease lease = add();
   EXPECT_TRUE(registry_.next_sweep());
-  EXPECT_EQ(pokes_, 1);
+  EXPECT_EQ(wakes_, 1);
   std::vector<LeaseOut> taken = registry_.take({ref(lease)});
   EXPECT_FALSE(registry_.next_sweep());
   // The settlement failed: it is out again, and will be looked at again.
   registry_.put_back(std::move(taken));
   EXPECT_TRUE(registry_.next_sweep());
-  EXPECT_EQ(pokes_, 2);
+  EXPECT_EQ(wakes_, 2);
   registry_.sweep(now_ + 20s);
   EXPECT_EQ(registry_.size(), 0u);
   EXPECT_FALSE(registry_.next_sweep());

@@ -1,10 +1,10 @@
-// POST /v1/leases, /v1/leases/extend and /v1/leases/leave: work for whoever asks, kept while it is being done.
+// POST /v1/leases, /v1/leases/extend and /v1/leases/leave.
 
 #include <chrono>
 #include <utility>
 
 #include "server/api/api_state.h"
-#include "server/api/queue_limits.h"
+#include "server/api/caller_inspector.h"
 #include "wire/lease_json.h"
 
 namespace bide::server {
@@ -23,27 +23,26 @@ void publish_leased(const State& state, const std::vector<Lease>& leases) {
   state->events->publish(events);
 }
 
-// Leases whose answer the client cannot have had are returned at once.
-std::shared_ptr<Receipt> receipt_for(const std::shared_ptr<LeaseDesk>& desk, const std::vector<Lease>& leases) {
-  std::vector<LeaseRef> refs;
-  refs.reserve(leases.size());
-  for (const Lease& lease : leases) refs.push_back({lease.job.id, lease.token});
-  const auto tell = [weak = std::weak_ptr<LeaseDesk>(desk), kept = std::make_shared<std::vector<LeaseRef>>(
-                                                                std::move(refs))](auto what) {
-    return [weak, kept, what] {
-      if (const auto self = weak.lock()) ((*self).*what)(*kept);
+// Returns leases at once whose answer was not written.
+std::shared_ptr<Receipt> receipt_for(const std::shared_ptr<LeaseDispatcher>& dispatcher,
+                                     const std::vector<Lease>& leases) {
+  const auto refs = std::make_shared<std::vector<LeaseRef>>();
+  refs->reserve(leases.size());
+  for (const Lease& lease : leases) refs->push_back({lease.job.id, lease.token});
+  const auto call = [weak = std::weak_ptr(dispatcher), refs](auto member) {
+    return [weak, refs, member] {
+      if (const auto self = weak.lock()) ((*self).*member)(*refs);
     };
   };
-  return std::make_shared<Receipt>(tell(&LeaseDesk::answer_written), tell(&LeaseDesk::answer_lost));
+  return std::make_shared<Receipt>(call(&LeaseDispatcher::answer_written), call(&LeaseDispatcher::answer_lost));
 }
 
-// Pollers choose their names, each among those of its token.
+// Names of pollers are unique for each token.
 std::string own_poller(const Request& request, const std::string& name) {
   return name.empty() ? name : request.caller.name + "\n" + name;
 }
 
 void lease(const State& state, const Request& request, Reply reply) {
-  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   wire::LeaseRequest wanted;
   if (auto problem = wire::read_lease_request(request.body, wanted)) return refuse(reply, *problem);
   for (const QueueShare& share : wanted.queues) {
@@ -60,22 +59,22 @@ void lease(const State& state, const Request& request, Reply reply) {
     if (!leases->empty()) response.receipt = receipt_for(state->leases, *leases);
     shared->send(std::move(response));
   });
-  shared->on_gone([desk = std::weak_ptr<LeaseDesk>(state->leases), gone = std::weak_ptr<LeaseDesk::Poll>(poll)] {
-    const auto self = desk.lock();
+  shared->on_gone([leases = std::weak_ptr(state->leases), gone = std::weak_ptr(poll)] {
+    const auto self = leases.lock();
     const auto who = gone.lock();
-    if (self && who) self->give_up(who);
+    if (self && who) self->cancel(who);
   });
-  state->leases->take(poll, std::move(wanted));
+  state->leases->start(poll, std::move(wanted));
 }
 
 void leave(const State& state, const Request& request, Reply reply) {
-  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   std::string poller;
   if (auto problem = wire::read_leave_request(request.body, poller)) return refuse(reply, *problem);
-  state->leases->leave(own_poller(request, poller), [reply = share(std::move(reply))] { reply->send(json_response(200, "{}")); });
+  state->leases->leave(own_poller(request, poller),
+                       [reply = share(std::move(reply))] { reply->send(json_response(200, "{}")); });
 }
 
-// Those that the caller cannot see are lost to it.
+// Leases in queues that the caller may not see are answered as lost.
 void extend_visible(const State& state, std::vector<LeaseRef> leases, const std::vector<bool>& visible,
                     SharedReply reply) {
   std::vector<LeaseRef> given;
@@ -86,7 +85,7 @@ void extend_visible(const State& state, std::vector<LeaseRef> leases, const std:
   state->broker.extend(std::move(sent), [state, leases = std::move(leases), visible, given = std::move(given),
                                          reply = std::move(reply)](const Result<std::vector<Extended>>& answers) {
     if (!answers) return refuse(*reply, state->problem_of(answers.error()));
-    state->leases->out().extended(given, *answers, std::chrono::steady_clock::now());
+    state->leases->registry().extended(given, *answers, std::chrono::steady_clock::now());
     std::vector<Extended> all(leases.size(), Extended{.lost = true});
     std::size_t next = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -97,7 +96,6 @@ void extend_visible(const State& state, std::vector<LeaseRef> leases, const std:
 }
 
 void extend(const State& state, const Request& request, Reply reply) {
-  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
   std::vector<LeaseRef> leases;
   if (auto problem = wire::read_extend_request(request.body, leases)) return refuse(reply, *problem);
   for (const LeaseRef& lease : leases) {
@@ -116,13 +114,22 @@ void extend(const State& state, const Request& request, Reply reply) {
 }  // namespace
 
 void add_lease_routes(const State& state, Routes& routes) {
-  routes.push_back({Method::kPost, "/v1/leases", Scope::kWork, "Lease jobs to work on, waiting for them if asked to",
-                    [state](Request request, Reply reply) { lease(state, request, std::move(reply)); }, true, kSmallBody,
-                    true});
-  routes.push_back({Method::kPost, "/v1/leases/leave", Scope::kWork, "Say that a poller wants no more jobs",
-                    [state](Request request, Reply reply) { leave(state, request, std::move(reply)); }, true, kSmallBody});
-  routes.push_back({Method::kPost, "/v1/leases/extend", Scope::kSettle, "Keep leases alive",
-                    [state](Request request, Reply reply) { extend(state, request, std::move(reply)); }, true, kListBody});
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/leases", .scope = Scope::kWork,
+             .summary = "Lease jobs to work on, waiting for them if asked to", .keeps_to_queues = true,
+             .body_bytes = kSmallBody, .only_waits = true,
+             .operation = {.id = "leaseJobs", .request = "LeaseRequest", .answers = {{200, "Leases"}}}},
+            &lease);
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/leases/leave", .scope = Scope::kWork,
+             .summary = "Say that a poller wants no more jobs", .keeps_to_queues = true, .body_bytes = kSmallBody,
+             .operation = {.id = "leaveLeases", .request = "LeaveRequest", .answers = {{200, "Left"}}}},
+            &leave);
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/leases/extend", .scope = Scope::kSettle,
+             .summary = "Keep leases alive", .keeps_to_queues = true, .body_bytes = kListBody,
+             .operation = {.id = "extendLeases", .request = "ExtendRequest", .answers = {{200, "Extended"}}}},
+            &extend);
 }
 
 }  // namespace bide::server

@@ -1,11 +1,11 @@
-#include "server/api/openapi.h"
+// The OpenAPI 3.1 document, made from the routes under /v1 and the schemas of src/wire.
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 #include <vector>
 
+#include "platform/fatal.h"
 #include "server/api/api_state.h"
 #include "wire/json_writer.h"
 #include "wire/schemas.h"
@@ -15,63 +15,6 @@ namespace bide::server {
 namespace {
 
 using wire::JsonWriter;
-
-struct Answer {
-  int status;
-  std::string_view schema;  // Empty: text/event-stream.
-};
-
-// What the table of routes does not say.
-struct Operation {
-  Method method;
-  std::string_view pattern;
-  std::string_view request;  // Schema of the body; empty: there is none.
-  std::vector<Answer> answers;
-  std::vector<std::string_view> query = {};
-  bool ndjson = false;
-  bool idempotency_key = false;
-};
-
-const std::vector<Operation>& operations() {
-  static const std::vector<std::string_view> filter = {"state", "queue", "kind",   "error",
-                                                       "since", "until", "cursor", "limit", "bodies"};
-  static const std::vector<std::string_view> dead_filter(filter.begin() + 1, filter.end());
-  static const std::vector<Operation> all = {
-      {Method::kPost,
-       "/v1/jobs",
-       "EnqueueRequest",
-       {{201, "Enqueued"}, {200, "EnqueueAnswer"}},
-       {"atomic"},
-       true,
-       true},
-      {Method::kGet, "/v1/jobs", "", {{200, "JobPage"}}, filter},
-      {Method::kPost, "/v1/jobs/cancel", "Cancel", {{200, "IdResults"}}},
-      {Method::kGet, "/v1/jobs/{id}", "", {{200, "JobInfo"}}, {"wait"}},
-      {Method::kPatch, "/v1/jobs/{id}", "Reschedule", {{200, "Rescheduled"}}},
-      {Method::kDelete, "/v1/jobs/{id}", "", {{200, "Cancelled"}}},
-      {Method::kGet, "/v1/jobs/{id}/explain", "", {{200, "Explanation"}}},
-      {Method::kGet, "/v1/jobs/{id}/result", "", {{200, "JobResult"}, {202, "JobResult"}}, {"wait"}},
-      {Method::kPost, "/v1/leases", "LeaseRequest", {{200, "Leases"}}},
-      {Method::kPost, "/v1/leases/leave", "LeaveRequest", {{200, "Left"}}},
-      {Method::kPost, "/v1/leases/extend", "ExtendRequest", {{200, "Extended"}}},
-      {Method::kPost, "/v1/leases/settle", "SettleRequest", {{200, "SettleAnswer"}}},
-      {Method::kGet, "/v1/queues", "", {{200, "Queues"}}},
-      {Method::kGet, "/v1/queues/{name}", "", {{200, "Queue"}}},
-      {Method::kPost, "/v1/queues/{name}/pause", "", {{200, "QueuePaused"}}},
-      {Method::kPost, "/v1/queues/{name}/resume", "", {{200, "QueuePaused"}}},
-      {Method::kPost, "/v1/queues/{name}/purge", "", {{200, "Purged"}}},
-      {Method::kGet, "/v1/dead", "", {{200, "JobPage"}}, dead_filter},
-      {Method::kPost, "/v1/dead/replay", "Replay", {{200, "ChoiceAnswer"}}},
-      {Method::kPost, "/v1/dead/delete", "Choice", {{200, "ChoiceAnswer"}}},
-      {Method::kGet, "/v1/audit", "", {{200, "Audit"}}},
-      {Method::kGet, "/v1/pressure", "", {{200, "Pressure"}}},
-      {Method::kGet, "/v1/capabilities", "", {{200, "Capabilities"}}},
-      {Method::kGet, "/v1/events", "", {{200, ""}}, {"queue"}},
-      {Method::kGet, "/v1/callbacks", "", {{200, "Callbacks"}}, {"job", "before", "limit"}},
-      {Method::kPost, "/v1/callbacks/{id}/replay", "", {{200, "CallbackReplayed"}}},
-  };
-  return all;
-}
 
 struct Parameter {
   std::string_view name;
@@ -105,25 +48,25 @@ void write_content(JsonWriter& out, std::string_view type, std::string_view sche
   out.any_name(type).begin_object().name("schema").raw(schema).end_object();
 }
 
-void write_parameters(JsonWriter& out, std::string_view pattern, const Operation* operation) {
+void write_parameters(JsonWriter& out, const Route& route) {
   out.name("parameters").begin_array();
+  const std::string_view pattern = route.pattern;
   for (std::size_t open = pattern.find('{'); open != std::string_view::npos; open = pattern.find('{', open + 1)) {
     const std::string_view name = pattern.substr(open + 1, pattern.find('}', open) - open - 1);
     out.begin_object().field("name", name).field("in", "path").field("required", true);
     out.name("schema").raw(R"({"type":"string"})").end_object();
   }
-  if (operation != nullptr) {
-    for (const std::string_view name : operation->query) {
-      const auto found =
-          std::find_if(kParameters.begin(), kParameters.end(), [name](const Parameter& p) { return p.name == name; });
-      out.begin_object().field("name", name).field("in", "query").field("description", found->description);
-      out.name("schema").raw(found->schema).end_object();
-    }
-    if (operation->idempotency_key) {
-      out.begin_object().field("name", "Idempotency-Key").field("in", "header");
-      out.field("description", "The request is carried out once, however often it is sent with this key.");
-      out.name("schema").raw(R"({"type":"string","maxLength":255})").end_object();
-    }
+  for (const std::string_view name : route.operation.query) {
+    const auto found =
+        std::find_if(kParameters.begin(), kParameters.end(), [name](const Parameter& p) { return p.name == name; });
+    platform::require(found != kParameters.end(), "every query parameter of a route is described");
+    out.begin_object().field("name", name).field("in", "query").field("description", found->description);
+    out.name("schema").raw(found->schema).end_object();
+  }
+  if (route.operation.idempotency_key) {
+    out.begin_object().field("name", "Idempotency-Key").field("in", "header");
+    out.field("description", "The request is carried out once, however often it is sent with this key.");
+    out.name("schema").raw(R"({"type":"string","maxLength":255})").end_object();
   }
   out.end_array();
 }
@@ -146,39 +89,31 @@ std::string_view scope_name(Scope scope) {
 }
 
 void write_operation(JsonWriter& out, const Route& route) {
-  const auto found = std::find_if(operations().begin(), operations().end(), [&](const Operation& each) {
-    return each.method == route.method && each.pattern == route.pattern;
-  });
-  const Operation* operation = found == operations().end() ? nullptr : &*found;
-  out.begin_object().field("summary", route.summary);
+  const Operation& operation = route.operation;
+  out.begin_object().field("operationId", operation.id).field("summary", route.summary);
   out.name("security").begin_array();
   if (route.scope != Scope::kNone) {
     out.begin_object().name("token").begin_array().string(scope_name(route.scope)).end_array().end_object();
   }
   out.end_array();
-  write_parameters(out, route.pattern, operation);
-  if (operation != nullptr && !operation->request.empty()) {
+  write_parameters(out, route);
+  if (!operation.request.empty()) {
     out.name("requestBody").begin_object().name("content").begin_object();
-    write_content(out, "application/json", reference(operation->request));
-    if (operation->ndjson)
+    write_content(out, "application/json", reference(operation.request));
+    if (operation.ndjson)
       write_content(out, "application/x-ndjson", R"({"type":"string","description":"One job a line."})");
     out.end_object().end_object();
   }
   out.name("responses").begin_object();
-  if (operation != nullptr) {
-    for (const Answer& answer : operation->answers) {
-      out.any_name(std::to_string(answer.status))
-          .begin_object()
-          .field("description", route.summary)
-          .name("content")
-          .begin_object();
-      if (answer.schema.empty()) {
-        write_content(out, "text/event-stream", R"({"type":"string"})");
-      } else {
-        write_content(out, "application/json", reference(answer.schema));
-      }
-      out.end_object().end_object();
+  for (const RouteAnswer& answer : operation.answers) {
+    out.any_name(std::to_string(answer.status)).begin_object().field("description", route.summary);
+    out.name("content").begin_object();
+    if (answer.schema.empty()) {
+      write_content(out, "text/event-stream", R"({"type":"string"})");
+    } else {
+      write_content(out, "application/json", reference(answer.schema));
     }
+    out.end_object().end_object();
   }
   out.name("default").begin_object().field("description", "What was wrong").name("content").begin_object();
   write_content(out, "application/problem+json", reference("Problem"));
@@ -191,8 +126,6 @@ std::string method_name(Method method) {
   for (char& c : name) c = static_cast<char>(c | 0x20);
   return name;
 }
-
-}  // namespace
 
 std::string openapi_json(const Routes& routes, std::string_view version) {
   std::string text;
@@ -225,6 +158,8 @@ std::string openapi_json(const Routes& routes, std::string_view version) {
   out.end_object().end_object().end_object();
   return text;
 }
+
+}  // namespace
 
 void add_openapi_route(Routes& routes, std::string_view version) {
   const auto document = std::make_shared<const std::string>(openapi_json(routes, version));

@@ -1,10 +1,11 @@
-// POST /v1/leases/settle: what attempts came to, one or many in one step at the broker.
+// POST /v1/leases/settle: settles one lease or many, in one call of the broker.
 
 #include <utility>
 
 #include "core/retry_decision.h"
+#include "core/settle_status.h"
 #include "server/api/api_state.h"
-#include "server/api/queue_limits.h"
+#include "server/api/caller_inspector.h"
 #include "wire/settle_json.h"
 
 namespace bide::server {
@@ -13,8 +14,8 @@ namespace {
 
 using wire::SettleItem;
 
-struct Settling {
-  Settling(State given, Identity asking, Reply answer)
+struct SettleCall {
+  SettleCall(State given, Identity asking, Reply answer)
       : state(std::move(given)), caller(std::move(asking)), reply(std::move(answer)) {}
 
   State state;
@@ -22,12 +23,12 @@ struct Settling {
   Reply reply;
   wire::SettleRequest request = {};
   std::vector<LeaseOut> known = {};
-  std::vector<std::size_t> sent = {};  // Which items the broker was given.
+  std::vector<std::size_t> sent = {};  // Items that the broker was given.
   std::vector<std::size_t> to_look_up = {};
 };
-using Shared = std::shared_ptr<Settling>;
+using SettlePtr = std::shared_ptr<SettleCall>;
 
-void answer(Settling& call) {
+void answer(SettleCall& call) {
   if (call.request.one && call.request.items[0].problem) return refuse(call.reply, *call.request.items[0].problem);
   call.reply.send(json_response(200, wire::settled_json(call.request)));
 }
@@ -37,7 +38,7 @@ std::string_view outcome_name(const Outcome& outcome) {
   return kNames[outcome.index()];
 }
 
-// The known leases come in the order of the items, so looking for each in turn goes through them once.
+// Finds the known leases of items that are asked for in order.
 class KnownLeases {
  public:
   explicit KnownLeases(const std::vector<LeaseOut>& known) : known_(known) {}
@@ -52,7 +53,7 @@ class KnownLeases {
   std::size_t at_ = 0;
 };
 
-void publish_settled(Settling& call, const std::vector<std::string_view>& outcomes) {
+void publish_settled(SettleCall& call, const std::vector<std::string_view>& outcomes) {
   std::vector<JobEvent> events;
   KnownLeases known(call.known);
   for (std::size_t i = 0; i < call.sent.size(); ++i) {
@@ -69,41 +70,35 @@ void publish_settled(Settling& call, const std::vector<std::string_view>& outcom
   call.state->events->publish(events);
 }
 
-bool is_over(ErrorCode code) {
-  return code == ErrorCode::kLeaseLost || code == ErrorCode::kNotFound || code == ErrorCode::kWrongState;
-}
-
-void take_statuses(const Shared& call, const Result<std::vector<Status>>& statuses,
+void on_statuses(const SettlePtr& call, const Result<std::vector<Status>>& statuses,
                    const std::vector<std::string_view>& outcomes) {
   ApiState& state = *call->state;
   std::vector<LeaseOut> still_out;
   std::uint64_t drained = 0;
   KnownLeases known(call->known);
-  const Error missing{ErrorCode::kUnconfirmed, "the broker did not say what became of the settlement"};
   for (std::size_t i = 0; i < call->sent.size(); ++i) {
     SettleItem& item = call->request.items[call->sent[i]];
     const LeaseRef& lease = item.settlement.lease;
-    const Status status = !statuses              ? Status(statuses.error())
-                          : i < statuses->size() ? (*statuses)[i]
-                                                 : Status(missing);
+    const Status status = core::status_at(statuses, i);
     const LeaseOut* out = known.find(lease);
     if (status) {
       drained += outcomes[i] == "done" || outcomes[i] == "dead" ? 1 : 0;
       continue;
     }
     item.problem = state.problem_of(status.error());
-    if (status.error().code == ErrorCode::kNotFound && state.cancelled.has(lease.id)) {
+    if (status.error().code == ErrorCode::kNotFound && state.was_cancelled(lease.id)) {
       item.problem = wire::make_problem("wrong_state", "job " + lease.id.to_string() + " was cancelled");
     }
-    if (out != nullptr && !is_over(status.error().code)) still_out.push_back(*out);
+    const bool is_over = core::ends_lease(status) || status.error().code == ErrorCode::kWrongState;
+    if (out != nullptr && !is_over) still_out.push_back(*out);
   }
-  if (!still_out.empty()) state.leases->out().put_back(std::move(still_out));
+  if (!still_out.empty()) state.leases->registry().put_back(std::move(still_out));
   if (drained > 0) state.drain_rate.drained(drained, std::chrono::steady_clock::now());
   if (state.events->active()) publish_settled(*call, outcomes);
   answer(*call);
 }
 
-void send(const Shared& call) {
+void send(const SettlePtr& call) {
   std::vector<Settlement> settlements;
   std::vector<LeaseRef> leases;
   std::vector<std::string_view> outcomes;
@@ -124,14 +119,14 @@ void send(const Shared& call) {
     settlement.effects = std::move(item.settlement.effects);
   }
   if (settlements.empty()) return answer(*call);
-  call->known = call->state->leases->out().take(leases);
+  call->known = call->state->leases->registry().take(leases);
   call->state->broker.settle(std::move(settlements),
                              [call, outcomes = std::move(outcomes)](const Result<std::vector<Status>>& statuses) {
-                               take_statuses(call, statuses, outcomes);
+                               on_statuses(call, statuses, outcomes);
                              });
 }
 
-// Again or dead, by the job's own policy.
+// Retry or dead, by the job's own policy.
 void decide(ApiState& state, SettleItem& item, const RetryPolicy& retry, const AttemptCounts& counts) {
   auto& again = std::get<RetryAt>(item.settlement.outcome);
   std::optional<std::string> body = std::move(again.body);
@@ -140,9 +135,8 @@ void decide(ApiState& state, SettleItem& item, const RetryPolicy& retry, const A
   if (auto* decided = std::get_if<RetryAt>(&item.settlement.outcome)) decided->body = std::move(body);
 }
 
-// Leases that were given out by an earlier process: what their jobs say about retries is asked of the broker, one after the
-// other.
-void look_up(const Shared& call) {
+// Reads the retry policies of jobs leased by an earlier process, one after the other.
+void look_up(const SettlePtr& call) {
   if (call->to_look_up.empty()) return send(call);
   const std::size_t index = call->to_look_up.back();
   call->to_look_up.pop_back();
@@ -158,7 +152,7 @@ void look_up(const Shared& call) {
   });
 }
 
-void settle_all(const State& state, const Shared& call) {
+void settle_all(const State& state, const SettlePtr& call) {
   for (std::size_t i = 0; i < call->request.items.size(); ++i) {
     SettleItem& item = call->request.items[i];
     if (!item.problem && state->options.find_callback_problem) {
@@ -167,7 +161,7 @@ void settle_all(const State& state, const Shared& call) {
       }
     }
     if (item.problem || !item.by_policy) continue;
-    if (const auto facts = state->leases->out().facts(item.settlement.lease)) {
+    if (const auto facts = state->leases->registry().facts(item.settlement.lease)) {
       decide(*state, item, facts->retry, facts->counts);
     } else if (state->inspector != nullptr) {
       call->to_look_up.push_back(i);
@@ -180,8 +174,7 @@ void settle_all(const State& state, const Shared& call) {
 }
 
 void settle(const State& state, const Request& request, Reply reply) {
-  if (!knows_parameters(request, reply, {}) || !is_json_request(request, reply)) return;
-  const auto call = std::make_shared<Settling>(state, request.caller, std::move(reply));
+  const auto call = std::make_shared<SettleCall>(state, request.caller, std::move(reply));
   if (auto problem =
           wire::read_settle_request(request.body, state->now(), call->request, state->options.callback_queue)) {
     return refuse(call->reply, *problem);
@@ -216,8 +209,11 @@ void settle(const State& state, const Request& request, Reply reply) {
 }  // namespace
 
 void add_settle_route(const State& state, Routes& routes) {
-  routes.push_back({Method::kPost, "/v1/leases/settle", Scope::kSettle, "Say what leased jobs came to",
-                    [state](Request request, Reply reply) { settle(state, request, std::move(reply)); }, true});
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/leases/settle", .scope = Scope::kSettle,
+             .summary = "Say what leased jobs came to", .keeps_to_queues = true,
+             .operation = {.id = "settleLeases", .request = "SettleRequest", .answers = {{200, "SettleAnswer"}}}},
+            &settle);
 }
 
 }  // namespace bide::server

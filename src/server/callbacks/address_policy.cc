@@ -1,11 +1,13 @@
 #include "server/callbacks/address_policy.h"
 
 #include <algorithm>
-#include <charconv>
+#include <iterator>
 #include <utility>
+#include <variant>
 
+#include "core/number_text.h"
 #include "core/quote.h"
-#include "server/callbacks/address_rules.h"
+#include "http_client/local_addresses.h"
 
 namespace bide::server {
 
@@ -17,7 +19,7 @@ constexpr std::pair<std::string_view, AddressPolicy::Mode> kModes[] = {
     {"public-only", AddressPolicy::Mode::kPublicOnly},
 };
 
-// Names that lead nowhere outside, or to this very machine.
+// Never names of public hosts.
 constexpr std::string_view kLocalSuffixes[] = {".localhost", ".local", ".localdomain",
                                                ".internal",  ".lan",   ".home.arpa"};
 
@@ -27,7 +29,6 @@ bool is_local_name(std::string_view host) {
                      [&](std::string_view suffix) { return host.ends_with(suffix); });
 }
 
-// "an IPv4 address in an IPv6 one" when that is how it was hidden.
 std::string described(const IpAddress& address) {
   const IpAddress inner = unwrapped(address);
   if (inner == address) return address.to_string();
@@ -84,10 +85,8 @@ std::optional<AddressPolicy::Entry> AddressPolicy::parse_entry(std::string_view 
     if (port == "*") {
       entry.any_port = true;
     } else {
-      std::uint16_t number = 0;
-      const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-      if (port.empty() || error != std::errc() || end != port.data() + port.size() || number == 0) return std::nullopt;
-      entry.port = number;
+      entry.port = core::parse_integer<std::uint16_t>(port);
+      if (!entry.port || *entry.port == 0) return std::nullopt;
     }
   }
   if (host.starts_with('[')) {
@@ -122,7 +121,7 @@ bool AddressPolicy::lists_address(const IpAddress& address, std::uint16_t port) 
   });
 }
 
-// A whole name before a wildcard, since it allows more.
+// An exact name before a wildcard: it allows more.
 const AddressPolicy::Entry* AddressPolicy::find_name(std::string_view host, std::uint16_t port) const {
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
@@ -172,9 +171,9 @@ Status AddressPolicy::check_address(std::string_view host, const IpAddress& addr
   if (lists_address(address, port)) return {};
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const Entry* entry = find_name(host, port);
-  const bool whole_name = entry != nullptr && !entry->name.starts_with('.');
+  const bool exact_name = entry != nullptr && !entry->name.starts_with('.');
   if (const auto rule = find_address_rule(address)) {
-    if (whole_name && !rule->never) return {};
+    if (exact_name && !rule->never) return {};
     return blocked(rule->name,
                    core::quoted(host) + " leads to " + described(address) + " which is not a public address");
   }
@@ -186,6 +185,54 @@ Status AddressPolicy::check_address(std::string_view host, const IpAddress& addr
   return {};
 }
 
-Status check_callback_url(const AddressPolicy& policy, std::string_view url) { return policy.check(url); }
+namespace {
+
+bool is_unspecified(const IpAddress& address) {
+  return std::all_of(address.bytes.begin(), address.bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+}
+
+bool is_loopback(const IpAddress& address) {
+  const auto rule = find_address_rule(address);
+  return rule && rule->name == "loopback";
+}
+
+bool is_of_this_machine(const IpAddress& address) {
+  if (is_unspecified(address) || is_loopback(address)) return true;
+  const auto all = http_client::local_addresses();
+  return std::any_of(all.begin(), all.end(), [&](const http_client::HttpAddress& each) {
+    return IpAddress{each.family == http_client::HttpAddress::Family::kIpv6, each.bytes} == address;
+  });
+}
+
+}  // namespace
+
+void OwnListeners::set(const std::vector<ListenAddress>& addresses) {
+  std::lock_guard lock(mutex_);
+  listeners_.clear();
+  for (const ListenAddress& each : addresses) {
+    if (each.is_unix() || each.port == 0) continue;
+    if (const auto address = parse_ip(each.host)) listeners_.emplace_back(unwrapped(*address), each.port);
+  }
+}
+
+bool OwnListeners::has(const IpAddress& given, std::uint16_t port) const {
+  const IpAddress address = unwrapped(given);
+  std::lock_guard lock(mutex_);
+  return std::any_of(listeners_.begin(), listeners_.end(), [&](const auto& listener) {
+    if (listener.second != port) return false;
+    // Connecting to the unspecified address reaches loopback.
+    if (is_unspecified(address)) return is_unspecified(listener.first) || is_loopback(listener.first);
+    return listener.first == address || (is_unspecified(listener.first) && is_of_this_machine(address));
+  });
+}
+
+bool OwnListeners::has(std::string_view text) const {
+  const auto parsed = parse_callback_url(text);
+  const auto* url = std::get_if<CallbackUrl>(&parsed);
+  if (url == nullptr) return false;
+  if (url->address) return has(*url->address, url->port);
+  if (url->host != "localhost" && !url->host.ends_with(".localhost")) return false;
+  return has(*parse_ip("127.0.0.1"), url->port) || has(*parse_ip("::1"), url->port);
+}
 
 }  // namespace bide::server

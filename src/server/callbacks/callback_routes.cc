@@ -1,6 +1,21 @@
-#include "server/callbacks/callback_routes.h"
+// The routes of CallbackService: looking at deliveries, and replaying one.
+//
+//   GET /v1/callbacks?limit=100&job=ID&before=DELIVERY
+//     {"policy":"allow-list","queues":["callbacks"],"waiting":0,"sending":1,"accepted":0,
+//      "deliveries":[{"id":...,"job":...,"kind":...,"queue":...,"attempt":1,"url":"https://host:443/path?***",
+//                     "at":...,"took_ms":12,"status":200,"outcome":"done","error":""}],
+//      "next":null,
+//      "hosts":[{"host":"host:443","breaker":"closed","pause_ms":0,"limit":5,"under_way":1,"waiting":0,"failures":0,
+//                "typical_ms":12,"last_error":""}]}
+//   Newest delivery first; next is the `before` of the next page; status is null where there was no answer.
+//
+//   POST /v1/callbacks/{id}/replay
+//     {"id":JOB,"how":"replayed"}    it was dead: put back with a fresh budget
+//     {"id":JOB,"how":"hastened"}    it waited for its next attempt: due now
+//     {"id":JOB,"how":"enqueued"}    it was done, or is gone: a new job with the same body
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,7 +23,7 @@
 
 #include "core/did_you_mean.h"
 #include "core/quote.h"
-#include "server/http/response.h"
+#include "server/callbacks/callback_service.h"
 #include "wire/job_json.h"
 #include "wire/json_writer.h"
 #include "wire/problem.h"
@@ -20,7 +35,7 @@ namespace {
 
 constexpr std::size_t kUsualPage = 100;
 constexpr std::size_t kLongestPage = 1'000;
-constexpr auto kParameters = std::to_array<std::string_view>({"limit", "job", "before"});
+constexpr auto kParameters = std::to_array<std::string_view>({"job", "before", "limit"});
 
 struct Page {
   std::size_t limit = kUsualPage;
@@ -62,7 +77,7 @@ void write(wire::JsonWriter& out, const DeliveryRecord& record) {
 void write(wire::JsonWriter& out, const HostStatus& host) {
   out.begin_object().field("host", host.host).field("breaker", to_string(host.breaker)).field("pause_ms", host.pause);
   out.field("limit", host.limit).field("under_way", host.under_way).field("waiting", host.waiting);
-  out.field("failures", host.failures).field("typical_ms", host.typical).field("last_error", host.last_error);
+  out.field("failures", host.failures).field("typical_ms", host.latency).field("last_error", host.last_error);
   out.end_object();
 }
 
@@ -70,7 +85,7 @@ Response json(std::string body) {
   return {.status = 200, .content_type = std::string(wire::kJsonContentType), .body = std::move(body)};
 }
 
-Response callbacks_json(const CallbackOptions& options, const DelivererStatus& status,
+Response callbacks_json(const CallbackOptions& options, const DeliveryStatus& status,
                         const std::vector<DeliveryRecord>& deliveries, std::size_t limit) {
   std::string body;
   wire::JsonWriter out(body);
@@ -87,7 +102,7 @@ Response callbacks_json(const CallbackOptions& options, const DelivererStatus& s
   return json(std::move(body));
 }
 
-// One delivery that is to be done again, from the lookup of its job to the answer.
+// Looks up the job of a delivery, replays it, and answers.
 class Replay : public std::enable_shared_from_this<Replay> {
  public:
   Replay(DeliveryRecord record, std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector, Reply reply)
@@ -159,33 +174,43 @@ class Replay : public std::enable_shared_from_this<Replay> {
 
 }  // namespace
 
-Routes callback_routes(const CallbackOptions& options, std::shared_ptr<Deliverer> deliverer,
-                       std::shared_ptr<DeliveryLog> log, std::shared_ptr<Broker> broker,
-                       std::shared_ptr<Inspector> inspector) {
+Routes CallbackService::routes() const {
   Routes routes;
-  routes.push_back({Method::kGet, "/v1/callbacks", Scope::kRead, "The last deliveries of callbacks, and their hosts",
-                    [options, deliverer, log](Request request, Reply reply) {
-                      Page page;
-                      if (const auto problem = read_page(request, page)) return reply.send(to_response(*problem));
-                      auto waiting = std::make_shared<Reply>(std::move(reply));
-                      deliverer->status([options, log, page, waiting](const DelivererStatus& status) {
-                        waiting->send(
-                            callbacks_json(options, status, log->list(page.limit, page.job, page.before), page.limit));
-                      });
-                    }});
-  routes.push_back({Method::kPost, "/v1/callbacks/{id}/replay", Scope::kAdmin, "Delivers a callback again",
-                    [log, broker, inspector](Request request, Reply reply) {
-                      const auto id = JobId::parse(request.captured["id"]);
-                      if (!id)
-                        return reply.send(to_response(wire::make_problem("invalid_id", id.error().message, "id")));
-                      auto record = log->find(*id);
-                      if (!record) {
-                        return reply.send(to_response(wire::make_problem(
-                            "not_found", "there is no delivery " + id->to_string() +
-                                             "; only the last ones since the server started are known")));
-                      }
-                      std::make_shared<Replay>(std::move(*record), broker, inspector, std::move(reply))->start();
-                    }});
+  routes.push_back(
+      {.method = Method::kGet,
+       .pattern = "/v1/callbacks",
+       .scope = Scope::kRead,
+       .summary = "The last deliveries of callbacks, and their hosts",
+       .answer =
+           [options = options_, loop = loop_, log = log_](const Request& request, Reply reply) {
+             Page page;
+             if (const auto problem = read_page(request, page)) return reply.send(to_response(*problem));
+             const auto shared = std::make_shared<Reply>(std::move(reply));
+             loop->status([options, log, page, shared](const DeliveryStatus& status) {
+               shared->send(callbacks_json(options, status, log->list(page.limit, page.job, page.before), page.limit));
+             });
+           },
+       .operation = {.id = "listCallbacks",
+                     .answers = {{200, "Callbacks"}},
+                     .query = {kParameters.begin(), kParameters.end()}}});
+  routes.push_back(
+      {.method = Method::kPost,
+       .pattern = "/v1/callbacks/{id}/replay",
+       .scope = Scope::kAdmin,
+       .summary = "Delivers a callback again",
+       .answer =
+           [log = log_, broker = broker_, inspector = inspector_](Request request, Reply reply) {
+             const auto id = JobId::parse(request.captured["id"]);
+             if (!id) return reply.send(to_response(wire::make_problem("invalid_id", id.error().message, "id")));
+             auto record = log->find(*id);
+             if (!record) {
+               return reply.send(to_response(
+                   wire::make_problem("not_found", "there is no delivery " + id->to_string() +
+                                                       "; only the last ones since the server started are known")));
+             }
+             std::make_shared<Replay>(std::move(*record), broker, inspector, std::move(reply))->start();
+           },
+       .operation = {.id = "replayCallback", .answers = {{200, "CallbackReplayed"}}}});
   return routes;
 }
 

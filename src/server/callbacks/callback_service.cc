@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/callbacks/callback_routes.h"
+#include "server/callbacks/completing_broker.h"
 
 namespace bide::server {
 
@@ -15,24 +15,22 @@ CallbackService::CallbackService(CallbackOptions options, std::shared_ptr<Server
 
 Result<std::unique_ptr<CallbackService>> CallbackService::start(CallbackOptions options, std::shared_ptr<Broker> broker,
                                                                 std::shared_ptr<Inspector> inspector,
-                                                                DelivererHooks hooks) {
+                                                                DeliveryHooks hooks) {
   if (Status valid = validate(options); !valid) return valid.error();
   if (!broker->capabilities().completions) broker = std::make_shared<CompletingBroker>(std::move(broker));
   const auto leases = std::make_shared<SentLeases>();
   auto served = std::make_shared<ServerBroker>(std::move(broker), leases, options.queues.front());
   std::unique_ptr<CallbackService> service(
       new CallbackService(std::move(options), std::move(served), std::move(inspector)));
-  auto deliverer = Deliverer::start(service->options_, service->broker_, leases, service->log_, std::move(hooks));
-  if (!deliverer) return deliverer.error();
-  service->deliverer_ = std::move(*deliverer);
+  auto loop = DeliveryLoop::start(service->options_, service->broker_, leases, service->log_, std::move(hooks));
+  if (!loop) return loop.error();
+  service->loop_ = std::move(*loop);
   return service;
 }
 
 CallbackService::~CallbackService() {
-  if (deliverer_) deliverer_->stop(Milliseconds(0));
+  if (loop_) loop_->stop(Milliseconds(0));
   broker_->close();
 }
-
-Routes CallbackService::routes() const { return callback_routes(options_, deliverer_, log_, broker_, inspector_); }
 
 }  // namespace bide::server

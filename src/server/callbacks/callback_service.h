@@ -1,47 +1,43 @@
-// CallbackService: everything about callbacks, put together for the server.
+// CallbackService: the delivery of callbacks, its routes, and the broker that everybody else must use.
 //
 //   auto callbacks = CallbackService::start(options, broker, inspector, hooks);
-//   Routes all = api_routes((*callbacks)->broker(), ...);      // What is settled through this broker tells of its end.
-//   append(all, (*callbacks)->routes());
+//   Api api({.broker = (*callbacks)->broker(), ...});
+//   server.add(api.routes((*callbacks)->routes()));
 //   ...
-//   (*callbacks)->begin_stop();                                // No delivery starts from now on.
-//   (*callbacks)->stop(grace);                                 // Before the broker goes, after the listener.
+//   (*callbacks)->begin_stop();   // No delivery starts from now on.
+//   (*callbacks)->stop(grace);    // After the listener, before the broker.
 
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string_view>
 
 #include "bide/broker.h"
 #include "bide/inspector.h"
 #include "server/callbacks/callback_options.h"
-#include "server/callbacks/completing_broker.h"
-#include "server/callbacks/deliverer.h"
 #include "server/callbacks/delivery_log.h"
+#include "server/callbacks/delivery_loop.h"
 #include "server/callbacks/server_broker.h"
 #include "server/http/route.h"
-#include "wire/problem.h"
 
 namespace bide::server {
 
 class CallbackService {
  public:
-  // The inspector may be null. kInvalidArgument: the options; otherwise what the broker says.
+  // The inspector may be null. kInvalidArgument: the options; otherwise the broker's error.
   static Result<std::unique_ptr<CallbackService>> start(CallbackOptions options, std::shared_ptr<Broker> broker,
                                                         std::shared_ptr<Inspector> inspector,
-                                                        DelivererHooks hooks = {});
+                                                        DeliveryHooks hooks = {});
 
-  // Lets go of the broker: whoever still has broker() is answered kUnavailable.
+  // Releases the broker: broker() answers kUnavailable from now on.
   ~CallbackService();
 
-  // To be used by everybody in place of the one that was given.
+  // To be used in place of the one that was given.
   std::shared_ptr<Broker> broker() const { return broker_; }
   const CallbackOptions& options() const { return options_; }
+  // GET /v1/callbacks and POST /v1/callbacks/{id}/replay. They share the delivery loop.
   Routes routes() const;
-  void begin_stop() { deliverer_->begin_stop(); }
-  void stop(Milliseconds grace) { deliverer_->stop(grace); }
+  void begin_stop() { loop_->begin_stop(); }
+  void stop(Milliseconds grace) { loop_->stop(grace); }
 
  private:
   CallbackService(CallbackOptions options, std::shared_ptr<ServerBroker> broker, std::shared_ptr<Inspector> inspector);
@@ -50,7 +46,7 @@ class CallbackService {
   const std::shared_ptr<Inspector> inspector_;
   const std::shared_ptr<ServerBroker> broker_;
   const std::shared_ptr<DeliveryLog> log_;
-  std::shared_ptr<Deliverer> deliverer_;
+  std::shared_ptr<DeliveryLoop> loop_;
 };
 
 }  // namespace bide::server

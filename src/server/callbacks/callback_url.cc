@@ -1,19 +1,14 @@
 #include "server/callbacks/callback_url.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "core/number_text.h"
 #include "core/quote.h"
+#include "core/text.h"
 
 namespace bide::server {
 
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& c : made) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return made;
-}
 
 bool is_host_name(std::string_view host) {
   if (host.empty() || host.size() > 253) return false;
@@ -24,22 +19,21 @@ bool is_host_name(std::string_view host) {
       label = 0;
       continue;
     }
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    const bool fine = (c >= 'a' && c <= 'z') || core::is_digit(c) || c == '-' || c == '_';
     if (!fine || ++label > 63) return false;
   }
   return label > 0;
 }
 
-// What has no place in a URL, or is understood differently by different readers.
-bool is_strange(char c) {
+// Not allowed in a URL, or understood differently by different parsers.
+bool is_forbidden(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte <= 0x20 || byte >= 0x7f || std::string_view("\"<>\\^`{|}").find(c) != std::string_view::npos;
 }
 
-// The host, into `url`.
 std::optional<UrlProblem> read_host(std::string_view text, CallbackUrl& url) {
   if (text.starts_with('[')) {
-    url.host = lower(text.substr(1, text.size() - 2));
+    url.host = core::lower_case(text.substr(1, text.size() - 2));
     url.address = parse_ip(url.host);
     if (!url.address || !url.address->v6) {
       return UrlProblem{"host", core::quoted(text) + " is not an IPv6 address; a zone is not allowed"};
@@ -47,7 +41,7 @@ std::optional<UrlProblem> read_host(std::string_view text, CallbackUrl& url) {
     url.host = url.address->to_string();
     return std::nullopt;
   }
-  url.host = lower(text);
+  url.host = core::lower_case(text);
   if (url.host.size() > 1 && url.host.ends_with('.')) url.host.pop_back();
   if (looks_like_ipv4(url.host)) {
     url.address = parse_ip(url.host);
@@ -67,11 +61,9 @@ std::optional<UrlProblem> read_host(std::string_view text, CallbackUrl& url) {
 std::optional<UrlProblem> read_port(std::string_view text, CallbackUrl& url) {
   url.port = url.https ? 443 : 80;
   if (text.empty()) return std::nullopt;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), url.port);
-  if (error != std::errc() || end != text.data() + text.size() || url.port == 0) {
-    return UrlProblem{"port", core::quoted(text) + " is not a port; 1 to 65535 are"};
-  }
-  return std::nullopt;
+  url.port = core::parse_integer<std::uint16_t>(text).value_or(0);
+  if (url.port != 0) return std::nullopt;
+  return UrlProblem{"port", core::quoted(text) + " is not a port; 1 to 65535 are"};
 }
 
 }  // namespace
@@ -84,7 +76,7 @@ std::variant<CallbackUrl, UrlProblem> parse_callback_url(std::string_view text) 
   }
   const std::size_t colon = text.find(':');
   CallbackUrl url;
-  const std::string scheme = colon == std::string_view::npos ? "" : lower(text.substr(0, colon));
+  const std::string scheme = colon == std::string_view::npos ? "" : core::lower_case(text.substr(0, colon));
   url.https = scheme == "https";
   if (!url.https && scheme != "http") {
     return UrlProblem{"scheme", (colon == std::string_view::npos ? "there is no scheme"
@@ -94,8 +86,8 @@ std::variant<CallbackUrl, UrlProblem> parse_callback_url(std::string_view text) 
   text.remove_prefix(colon + 1);
   if (!text.starts_with("//")) return UrlProblem{"url", "after the scheme comes // and a host"};
   text.remove_prefix(2);
-  if (const auto strange = std::find_if(text.begin(), text.end(), is_strange); strange != text.end()) {
-    return UrlProblem{"url", "the character " + core::quoted(std::string_view(&*strange, 1)) +
+  if (const auto bad = std::find_if(text.begin(), text.end(), is_forbidden); bad != text.end()) {
+    return UrlProblem{"url", "the character " + core::quoted(std::string_view(&*bad, 1)) +
                                  " is not allowed in a URL; write it percent-encoded"};
   }
   if (text.find('#') != std::string_view::npos) {
@@ -126,7 +118,7 @@ std::string CallbackUrl::host_key() const {
   return (brackets ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-// Where a suffix has two labels itself (co.uk), strangers count together: it is a bound, and not a small one.
+// Under a suffix of two labels (co.uk) unrelated names count together; the limit is not a small one.
 std::string CallbackUrl::site() const {
   if (address) return host;
   const std::size_t last = host.rfind('.');

@@ -1,5 +1,5 @@
-// CallbackUrl: a URL taken apart by one parser and put together again from its parts, so that what was checked and what
-// is sent cannot differ. Stricter than browsers: what two readers might understand differently is refused.
+// CallbackUrl: a parsed URL. What is sent is put together from its parts, so that it cannot differ from what was checked.
+// Stricter than browsers: what two parsers might understand differently is refused.
 
 #pragma once
 

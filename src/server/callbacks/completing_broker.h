@@ -1,37 +1,34 @@
-// CompletingBroker: a broker that does not tell of the end of jobs itself (Capabilities::completions), with the jobs that
-// tell of it added to what is settled through here, as effects: they are made before the outcome is, or with it.
+// CompletingBroker: adds completion jobs (bide-on-done, bide-reply-queue) to what is settled through it, as effects, for
+// a broker that does not make them itself (Capabilities::completions).
 //
-// Not told are ends that nobody settles here: a job that expires, a last lease that is lost, a worker that settles
-// directly at the broker; nor leases from before this process.
+// It does not see ends that are not settled through it: a job that expires, a last lease that is lost, a worker that
+// settles at the broker directly; nor leases from before this process.
 
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "bide/broker.h"
+#include "core/forwarding_broker.h"
 
 namespace bide::server {
 
-class CompletingBroker : public Broker {
+class CompletingBroker : public core::ForwardingBroker {
  public:
-  static constexpr std::size_t kMostKnown = 1'000'000;  // Leases that are remembered until they are settled.
+  static constexpr std::size_t kMostLeases = 1'000'000;  // Remembered until they are settled.
 
   explicit CompletingBroker(std::shared_ptr<Broker> broker);
 
-  void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
-  void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
-  void mark_delivered(std::vector<LeaseRef> leases) override { broker_->mark_delivered(std::move(leases)); }
-  Pressure pressure() const override;
-  Capabilities capabilities() const override;
 
  private:
-  class Wishes;  // Outlives the broker for completions that are under way; knows nothing of it.
+  Broker& next_broker() const override { return *broker_; }
+
+  class Leases;  // Shared with completions under way, which may outlive this broker.
 
   const std::shared_ptr<Broker> broker_;
-  const std::shared_ptr<Wishes> wishes_;
+  const std::shared_ptr<Leases> leases_;
 };
 
 }  // namespace bide::server

@@ -1,5 +1,5 @@
-// DeliveryLog: the last deliveries, to be looked at and to be done again. In memory: a restart empties it; the jobs
-// themselves are the broker's. Bounded in entries, and in bytes of the jobs that are kept to be delivered again.
+// DeliveryLog: the last deliveries, for listing and replay. In memory, lost by a restart. Bounded in entries, and in
+// bytes of the jobs kept for replay.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "bide/job.h"
 #include "core/job_ids.h"
 #include "platform/random.h"
-#include "server/callbacks/verdict.h"
+#include "server/callbacks/delivery_result.h"
 
 namespace bide::server {
 
@@ -28,10 +28,10 @@ struct DeliveryRecord {
   Time at = {};          // When it was sent.
   Milliseconds took{0};
   int status = 0;        // 0: there was no answer.
-  Verdict::Kind outcome = Verdict::Kind::kFailed;
+  DeliveryResult::Kind outcome = DeliveryResult::Kind::kFailed;
   std::string error = {};
 
-  std::shared_ptr<const Job> whole = nullptr;  // Null: not kept any more.
+  std::shared_ptr<const Job> whole = nullptr;  // Null: dropped, too many bytes.
 };
 
 // Safe to share between threads.
@@ -42,7 +42,7 @@ class DeliveryLog {
   // Gives the record its id.
   JobId add(DeliveryRecord record);
 
-  // Newest first, of the job when it is not nil; those before `before` when it is not nil.
+  // Newest first. A nil `job` matches all; with `before`, only earlier ones.
   std::vector<DeliveryRecord> list(std::size_t limit, const JobId& job = {}, const JobId& before = {}) const;
   std::optional<DeliveryRecord> find(const JobId& id) const;
 
@@ -55,7 +55,7 @@ class DeliveryLog {
   platform::SystemRandom random_;
   std::deque<DeliveryRecord> records_;  // Oldest first.
   std::size_t bytes_ = 0;               // Of the whole jobs.
-  std::size_t kept_from_ = 0;           // Records before this one have none.
+  std::size_t kept_from_ = 0;           // Records before this one have no job.
 };
 
 }  // namespace bide::server

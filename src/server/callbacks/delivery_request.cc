@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "core/completion.h"
-#include "server/callbacks/completion.h"
+#include "core/text.h"
 #include "wire/job_json.h"
+#include "wire/json_writer.h"
+#include "wire/take_values.h"
 
 namespace bide::server {
 
@@ -17,18 +19,6 @@ namespace {
 constexpr std::string_view kOwnHeaders[] = {wire::kCallbackHeader, wire::kOnDoneHeader, wire::kReplyQueueHeader,
                                             wire::kRequestHeader,  core::kOnDoneQueueHeader};
 
-bool is_token(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& c : made) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return made;
-}
-
-// Nothing that could end the field and begin another.
 bool is_field_value(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -36,33 +26,54 @@ bool is_field_value(std::string_view text) {
   });
 }
 
-}  // namespace
+// 0 when it is not one: any client can set these headers.
+std::int64_t number(std::string_view text) { return wire::parse_whole(text).value_or(0); }
 
-bool can_be_delivered(std::string_view header, std::string_view value) {
-  const std::string name = lower(header);
-  return !name.empty() && std::all_of(name.begin(), name.end(), is_token) && is_field_value(value);
+// Nothing: not a bide.on_done job.
+std::optional<std::string> on_done_body(const Job& job) {
+  using core::header_of;
+  const std::string_view state = header_of(job, core::kOriginStateHeader);
+  if (job.kind != core::kOnDoneKind || state.empty()) return std::nullopt;
+  std::string body;
+  wire::JsonWriter out(body);
+  out.begin_object().field("id", header_of(job, core::kOriginIdHeader));
+  out.field("kind", header_of(job, core::kOriginKindHeader)).field("queue", header_of(job, core::kOriginQueueHeader));
+  out.field("state", state).field("attempts", number(header_of(job, core::kOriginAttemptsHeader)));
+  if (state == "dead") {
+    out.field("reason", header_of(job, core::kOriginReasonHeader)).field("error", job.body);
+  } else if (const auto bytes = header_of(job, core::kOriginResultBytesHeader); !bytes.empty()) {
+    out.field("result_bytes", number(bytes));
+  } else if (!job.body.empty()) {
+    const std::string_view type = content_type_or_default(job.content_type);
+    wire::write_content(out, "result", job.body, type);
+    out.field("result_content_type", type);
+  }
+  out.end_object();
+  return body;
 }
-
-namespace {
 
 void add_job_headers(const Job& job, http_client::HttpFields& fields) {
   for (const auto& [given, value] : job.headers) {
-    const std::string name = lower(given);
+    const std::string name = core::lower_case(given);
     if (std::find(std::begin(kOwnHeaders), std::end(kOwnHeaders), name) != std::end(kOwnHeaders)) continue;
     if (!can_be_delivered(given, value)) continue;
-    const bool as_it_is = name == "traceparent" || name == "tracestate";
-    fields.emplace_back(as_it_is ? name : "bide-header-" + name, value);
+    const bool keeps_name = name == "traceparent" || name == "tracestate";
+    fields.emplace_back(keeps_name ? name : "bide-header-" + name, value);
   }
 }
 
 }  // namespace
 
+bool can_be_delivered(std::string_view header, std::string_view value) {
+  return core::is_token(header) && is_field_value(value);
+}
+
 http_client::HttpRequest delivery_request(const Lease& lease, const CallbackUrl& url, const WebhookSigner& signer,
                                           const CallbackOptions& options, Time now) {
   const std::string id = lease.job.id.to_string();
   const std::int64_t timestamp_s = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
-  std::optional<std::string> told = on_done_body(lease.job);
-  const std::string_view type = told ? wire::kJsonContentType : content_type_or_default(lease.job.content_type);
+  std::optional<std::string> json = on_done_body(lease.job);
+  const std::string_view type = json ? wire::kJsonContentType : content_type_or_default(lease.job.content_type);
   http_client::HttpRequest request;
   request.method = "POST";
   request.url = url.whole();
@@ -81,7 +92,7 @@ http_client::HttpRequest delivery_request(const Lease& lease, const CallbackUrl&
     request.fields.emplace_back("bide-settle-token", options.lease_credentials->make({lease.job.id, lease.token}));
   }
   add_job_headers(lease.job, request.fields);
-  request.body = told ? std::move(*told) : lease.job.body;
+  request.body = json ? std::move(*json) : lease.job.body;
   std::string signature = signer.sign(url.host, id, timestamp_s, request.body);
   if (!signature.empty()) request.fields.emplace_back("webhook-signature", std::move(signature));
   request.connect_within = options.connect_within;

@@ -1,13 +1,18 @@
-// The request that delivers a job: its body (of a bide.on_done, what it tells as JSON), by POST, with its headers as fields and a signature.
+// The request that delivers a job: POST of its body, with its headers as fields and a signature.
 //
 //   content-type        of the body
 //   bide-job-id, bide-kind, bide-queue, bide-attempt
-//   bide-lease-token    with the job's id: what a receiver that answers 202 settles with
-//   bide-settle-token   what it shows to be let in for that: see lease_credentials.h
-//   via                 1.1 bide: a server never takes it for a request of its own machine
+//   bide-lease-token    with the job's id: names the lease, for a receiver that answers 202 and settles later
+//   bide-settle-token   the credential for that: see lease_credentials.h
+//   via                 1.1 bide: a bide server does not trust it as a local request
 //   bide-header-NAME    the job's own headers
 //   traceparent, tracestate   as they are in the job's headers
 //   webhook-id, webhook-timestamp, webhook-signature   see webhook_signer.h
+//
+// A bide.on_done job is delivered as JSON made of its headers and body:
+//
+//   {"id":...,"kind":...,"queue":...,"state":"done","attempts":1,"result":...}
+//   {"id":...,"kind":...,"queue":...,"state":"dead","attempts":3,"reason":...,"error":...}
 
 #pragma once
 
@@ -21,10 +26,10 @@
 
 namespace bide::server {
 
-// Whether a header of a job can be a field of HTTP.
+// Whether HTTP can carry this header.
 bool can_be_delivered(std::string_view header, std::string_view value);
 
-// Headers of the job that cannot be fields of HTTP are left out, and so are those that are meant for the server.
+// Leaves out headers that HTTP cannot carry, and those that are meant for the server.
 http_client::HttpRequest delivery_request(const Lease& lease, const CallbackUrl& url, const WebhookSigner& signer,
                                           const CallbackOptions& options, Time now);
 

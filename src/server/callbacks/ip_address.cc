@@ -3,8 +3,10 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
+
+#include "core/number_text.h"
+#include "core/text.h"
 
 namespace bide::server {
 
@@ -15,12 +17,9 @@ std::optional<std::uint64_t> parse_part(std::string_view text) {
   if (text.size() > 1 && text[0] == '0') {
     base = text[1] == 'x' || text[1] == 'X' ? 16 : 8;
     text.remove_prefix(base == 16 ? 2 : 1);
-    if (text.empty()) return 0;  // "0x" is a zero to some.
+    if (text.empty()) return 0;  // "0x" is zero to some resolvers.
   }
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return core::parse_integer<std::uint64_t>(text, base);
 }
 
 std::string_view without_last_dot(std::string_view host) {
@@ -73,8 +72,7 @@ bool looks_like_ipv4(std::string_view host) {
   host = without_last_dot(host);
   const std::string_view last = host.substr(host.rfind('.') + 1);  // npos + 1 is 0: the whole.
   if (last.empty()) return false;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return std::all_of(last.begin(), last.end(), is_digit) || parse_part(last).has_value();
+  return std::all_of(last.begin(), last.end(), core::is_digit) || parse_part(last).has_value();
 }
 
 bool IpRange::contains(const IpAddress& other) const {
@@ -95,14 +93,115 @@ std::optional<IpRange> parse_ip_range(std::string_view text) {
   const int most = address->v6 ? 128 : 32;
   IpRange range{*address, most};
   if (slash == std::string_view::npos) return range;
-  const std::string_view bits = text.substr(slash + 1);
-  const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), range.bits);
-  if (bits.empty() || error != std::errc() || end != bits.data() + bits.size()) return std::nullopt;
-  if (range.bits < 0 || range.bits > most) return std::nullopt;
+  const auto bits = core::parse_integer<int>(text.substr(slash + 1));
+  if (!bits || *bits < 0 || *bits > most) return std::nullopt;
+  range.bits = *bits;
   for (int bit = range.bits; bit < most; ++bit) {
     if ((address->bytes[static_cast<std::size_t>(bit / 8)] & (0x80 >> (bit % 8))) != 0) return std::nullopt;
   }
   return range;
+}
+
+namespace {
+
+struct Row {
+  std::string_view range;
+  AddressRule rule;
+};
+
+// The first match counts.
+constexpr Row kRows[] = {
+    {"0.0.0.0/8", {"unspecified address", true}},
+    {"10.0.0.0/8", {"private network"}},
+    {"100.100.100.200/32", {"cloud metadata", true}},
+    {"100.64.0.0/10", {"carrier-grade NAT"}},
+    {"127.0.0.0/8", {"loopback"}},
+    {"168.63.129.16/32", {"cloud metadata", true}},
+    {"169.254.0.0/16", {"link-local", true}},
+    {"172.16.0.0/12", {"private network"}},
+    {"192.0.0.192/32", {"cloud metadata", true}},
+    {"192.0.0.0/24", {"protocol assignments"}},
+    {"192.0.2.0/24", {"documentation"}},
+    {"192.88.99.0/24", {"6to4 relay"}},
+    {"192.168.0.0/16", {"private network"}},
+    {"198.18.0.0/15", {"benchmarking"}},
+    {"198.51.100.0/24", {"documentation"}},
+    {"203.0.113.0/24", {"documentation"}},
+    {"224.0.0.0/4", {"multicast", true}},
+    {"255.255.255.255/32", {"broadcast", true}},
+    {"240.0.0.0/4", {"reserved", true}},
+
+    {"::/128", {"unspecified address", true}},
+    {"::1/128", {"loopback"}},
+    {"64:ff9b:1::/48", {"local NAT64"}},
+    {"100::/64", {"discard-only", true}},
+    {"2001::/32", {"Teredo"}},
+    {"2001:db8::/32", {"documentation"}},
+    {"2001::/23", {"protocol assignments"}},
+    {"3fff::/20", {"documentation"}},
+    {"5f00::/16", {"segment routing"}},
+    {"fd00:ec2::254/128", {"cloud metadata", true}},
+    {"fd20:ce::254/128", {"cloud metadata", true}},
+    {"fc00::/7", {"unique local address"}},
+    {"fe80::/10", {"link-local", true}},
+    {"fec0::/10", {"site-local"}},
+    {"ff00::/8", {"multicast", true}},
+};
+
+struct Entry {
+  IpRange range;
+  AddressRule rule;
+};
+
+const std::vector<Entry>& table() {
+  static const std::vector<Entry> entries = [] {
+    std::vector<Entry> made;
+    for (const Row& row : kRows) made.push_back({*parse_ip_range(row.range), row.rule});
+    return made;
+  }();
+  return entries;
+}
+
+bool within(const IpAddress& address, std::string_view range) { return parse_ip_range(range)->contains(address); }
+
+IpAddress ipv4_at(const IpAddress& address, std::size_t offset) {
+  IpAddress inner;
+  std::copy_n(address.bytes.begin() + static_cast<std::ptrdiff_t>(offset), 4, inner.bytes.begin());
+  return inner;
+}
+
+// Without ::1 and ::, which are in the same range.
+bool is_compatible(const IpAddress& address) {
+  return within(address, "::/96") && (address.bytes[12] | address.bytes[13] | address.bytes[14]) != 0;
+}
+
+bool is_isatap(const IpAddress& address) {
+  return (address.bytes[8] & 0xfc) == 0 && address.bytes[9] == 0 && address.bytes[10] == 0x5e &&
+         address.bytes[11] == 0xfe;
+}
+
+}  // namespace
+
+IpAddress unwrapped(const IpAddress& address) {
+  if (!address.v6) return address;
+  if (within(address, "::ffff:0:0/96") || within(address, "::ffff:0:0:0/96") || is_compatible(address) ||
+      within(address, "64:ff9b::/96")) {
+    return ipv4_at(address, 12);
+  }
+  if (within(address, "2002::/16")) return ipv4_at(address, 2);
+  // Any interface identifier may look like ISATAP: it counts only where the embedded address is not public.
+  if (is_isatap(address) && find_address_rule(ipv4_at(address, 12))) return ipv4_at(address, 12);
+  return address;
+}
+
+std::optional<AddressRule> find_address_rule(const IpAddress& address) {
+  for (const Entry& entry : table()) {
+    if (entry.range.contains(address)) return entry.rule;
+  }
+  if (const IpAddress inner = unwrapped(address); inner != address) return find_address_rule(inner);
+  // The only range from which addresses are assigned.
+  if (address.v6 && !within(address, "2000::/3")) return AddressRule{"unassigned", true};
+  return std::nullopt;
 }
 
 }  // namespace bide::server

@@ -1,8 +1,8 @@
-// LeaseCredentials: what a receiver shows to settle or extend the one lease that was delivered to it, and nothing else.
+// LeaseCredentials: bearer tokens with which a receiver may settle or extend the one lease that was delivered to it.
 //
 //   bide_lease.0190d6c0-8a5e-7f2a-9d0e-5b8a52f6f0c1.17.9f86d0...     job, token of the lease, HMAC-SHA256 of both
 //
-// It is good for as long as the lease: the broker refuses a token that is stale.
+// Valid as long as the lease: the broker refuses a stale token.
 
 #pragma once
 
@@ -15,16 +15,14 @@
 
 namespace bide::server {
 
-inline constexpr std::string_view kLeaseCredentialPrefix = "bide_lease.";
-
 class LeaseCredentials {
  public:
-  // With the key in `folder`, which is made when it is not there and can be read by nobody else. Empty: a key that ends
-  // with this process. kIoError, kDiskFull, kPermissionDenied, kCannotCreate.
+  // Reads the key from `folder`, or creates it, readable by the owner only. Empty: a key for this process.
+  // kIoError, kDiskFull, kPermissionDenied, kCannotCreate.
   static Result<LeaseCredentials> open(const std::string& folder);
 
   std::string make(const LeaseRef& lease) const;
-  // The lease it was made for; nothing when it was not made with this key.
+  // Nothing when it was not made with this key.
   std::optional<LeaseRef> check(std::string_view credential) const;
 
  private:

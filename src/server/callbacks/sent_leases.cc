@@ -10,16 +10,16 @@ void SentLeases::open(std::unique_ptr<Subscription> subscription, int room) {
   std::lock_guard lock(mutex_);
   subscription_ = std::move(subscription);
   room_ = given_ = room;
-  give();
+  update_credit();
 }
 
 void SentLeases::close() {
-  std::unique_ptr<Subscription> ended;  // After the lock: ending it may wait for the broker.
+  std::unique_ptr<Subscription> ended;  // Destroyed after the lock: that may wait for the broker.
   std::lock_guard lock(mutex_);
   ended = std::move(subscription_);
 }
 
-void SentLeases::listen(OnSettled on_settled) {
+void SentLeases::set_on_settled(OnSettled on_settled) {
   std::lock_guard lock(mutex_);
   on_settled_ = std::move(on_settled);
 }
@@ -27,7 +27,18 @@ void SentLeases::listen(OnSettled on_settled) {
 void SentLeases::set_room(int room) {
   std::lock_guard lock(mutex_);
   room_ = room;
-  give();
+  update_credit();
+}
+
+SentLeases::Sent* SentLeases::find(const LeaseRef& lease) {
+  const auto found = leases_.find({lease.id, lease.token});
+  return found == leases_.end() ? nullptr : &found->second;
+}
+
+void SentLeases::change(Sent& lease, bool accepted, bool settling) {
+  count(lease, -1);
+  lease = {accepted, settling};
+  count(lease, 1);
 }
 
 void SentLeases::sent(const LeaseRef& lease) {
@@ -39,22 +50,18 @@ void SentLeases::sent(const LeaseRef& lease) {
 
 void SentLeases::accepted(const LeaseRef& lease) {
   std::lock_guard lock(mutex_);
-  const auto found = leases_.find({lease.id, lease.token});
-  platform::require(found != leases_.end() && !found->second.accepted, "what is accepted was sent, and not accepted yet");
-  count(found->second, -1);
-  found->second.accepted = true;
-  count(found->second, 1);
-  give();
+  Sent* const sent = find(lease);
+  platform::require(sent != nullptr && !sent->accepted, "what is accepted was sent, and not accepted yet");
+  change(*sent, true, sent->settling);
+  update_credit();
 }
 
 void SentLeases::not_settled(const LeaseRef& lease) {
   std::lock_guard lock(mutex_);
-  const auto found = leases_.find({lease.id, lease.token});
-  if (found == leases_.end()) return;
-  count(found->second, -1);
-  found->second.settling = false;
-  count(found->second, 1);
-  give();
+  Sent* const sent = find(lease);
+  if (sent == nullptr) return;
+  change(*sent, sent->accepted, false);
+  update_credit();
 }
 
 void SentLeases::remove(const LeaseRef& lease) {
@@ -64,38 +71,36 @@ void SentLeases::remove(const LeaseRef& lease) {
   count(found->second, -1);
   leases_.erase(found);
   size_ = leases_.size();
-  give();
+  update_credit();
 }
 
 void SentLeases::set_ended_elsewhere(int number) {
   std::lock_guard lock(mutex_);
   ended_elsewhere_ = number;
-  give();
+  update_credit();
 }
 
 std::vector<LeaseRef> SentLeases::settling(const std::vector<Settlement>& settlements) {
-  std::vector<LeaseRef> found_ones;
-  if (size_ == 0) return found_ones;
+  std::vector<LeaseRef> known;
+  if (size_ == 0) return known;
   std::lock_guard lock(mutex_);
   for (const Settlement& settlement : settlements) {
-    const auto found = leases_.find({settlement.lease.id, settlement.lease.token});
-    if (found == leases_.end() || found->second.settling) continue;
-    count(found->second, -1);
-    found->second.settling = true;
-    count(found->second, 1);
-    found_ones.push_back(settlement.lease);
+    Sent* const sent = find(settlement.lease);
+    if (sent == nullptr || sent->settling) continue;
+    change(*sent, sent->accepted, true);
+    known.push_back(settlement.lease);
   }
-  give();
-  return found_ones;
+  update_credit();
+  return known;
 }
 
 void SentLeases::settled(const LeaseRef& lease, const Status& status) const {
-  OnSettled told;
+  OnSettled on_settled;
   {
     std::lock_guard lock(mutex_);
-    told = on_settled_;
+    on_settled = on_settled_;
   }
-  if (told) told(lease, status);
+  if (on_settled) on_settled(lease, status);
 }
 
 int SentLeases::credit() const {
@@ -109,17 +114,12 @@ void SentLeases::count(const Sent& lease, int by) {
   platform::require(accepted_ >= 0 && settled_early_ >= 0, "leases that were sent are counted as what they are");
 }
 
-int SentLeases::wanted() const {
-  // Those that ended elsewhere may have been found one by one since they were counted.
-  const int credit = room_ + accepted_ - std::min(ended_elsewhere_, accepted_) - settled_early_;
-  // Without room there may be less than nothing to give.
-  return std::max(credit, 0);
-}
-
-void SentLeases::give() {
-  if (!subscription_ || wanted() == given_) return;
-  given_ = wanted();
-  subscription_->set_credit(given_);
+void SentLeases::update_credit() {
+  // Some of those that ended elsewhere may have been found since they were counted; without room the sum may be negative.
+  const int credit = std::max(0, room_ + accepted_ - std::min(ended_elsewhere_, accepted_) - settled_early_);
+  if (!subscription_ || credit == given_) return;
+  given_ = credit;
+  subscription_->set_credit(credit);
 }
 
 }  // namespace bide::server

@@ -1,10 +1,9 @@
-// SentLeases: the leases of jobs that were sent to their receivers, and with them the credit of the deliverer's
-// subscription.
+// SentLeases: leases whose jobs were sent to receivers, and the credit of the subscription they came from.
 //
 //   credit = room for deliveries + accepted (answered 202) - settled by the receiver before its answer came
 //
-// One count, told by whoever settles. A receiver settles through the API, and says so here before the broker hears of
-// the settlement: otherwise the broker would fill its place with a job that the deliverer has no room for.
+// A receiver settles through the API. That is recorded here before the broker gets the settlement; otherwise the broker
+// would fill the place with a job that there is no room for.
 
 #pragma once
 
@@ -25,27 +24,26 @@ namespace bide::server {
 // Safe to share between threads.
 class SentLeases {
  public:
-  // What became of a settlement that was not the deliverer's. Runs on any thread; must not block.
+  // The result of a settlement by a receiver. Runs on any thread; must not block.
   using OnSettled = std::function<void(const LeaseRef&, const Status&)>;
 
-  // --- For the deliverer.
-  // `room` is what the subscription was opened with.
+  // --- For the delivery loop.
+  // `room` is the credit that the subscription was opened with.
   void open(std::unique_ptr<Subscription> subscription, int room);
-  // Ends the subscription; may block as long as that does.
-  void close();
-  void listen(OnSettled on_settled);
+  void close();  // Ends the subscription, which may block.
+  void set_on_settled(OnSettled on_settled);
   void set_room(int room);
 
   void sent(const LeaseRef& lease);
-  void accepted(const LeaseRef& lease);   // Of one that was sent.
-  void not_settled(const LeaseRef& lease);  // As it was told: it is still out, as before.
-  void remove(const LeaseRef& lease);  // The deliverer is about to settle it, or it is over. Nothing when not there.
-  // More leases arrived than there was room for: so many accepted ones have ended elsewhere, and it is not known yet
-  // which. They give no credit until the next call.
+  void accepted(const LeaseRef& lease);     // Must have been sent.
+  void not_settled(const LeaseRef& lease);  // The receiver's settlement failed: the lease is out as before.
+  void remove(const LeaseRef& lease);       // Unknown leases are ignored.
+  // More leases arrived than there was room for, so this many accepted ones have ended elsewhere; which is not known yet.
+  // They give no credit until the next call.
   void set_ended_elsewhere(int count);
 
-  // --- For whoever settles.
-  // About to be settled: to be said before the broker hears of it. Those of them that were sent, in the same order.
+  // --- For settlements by receivers.
+  // To be called before the broker gets them. Returns those that were sent, in the same order.
   std::vector<LeaseRef> settling(const std::vector<Settlement>& settlements);
   void settled(const LeaseRef& lease, const Status& status) const;
 
@@ -58,13 +56,15 @@ class SentLeases {
     bool settling = false;
   };
 
-  int wanted() const;
-  void give();
+  // With the lock held.
+  Sent* find(const LeaseRef& lease);  // Null when it is not there.
+  void change(Sent& lease, bool accepted, bool settling);
   void count(const Sent& lease, int by);
+  void update_credit();
 
-  std::atomic<std::size_t> size_ = 0;  // Of leases_: often nothing, and then nobody waits for the lock.
+  std::atomic<std::size_t> size_ = 0;  // Of leases_: settling() takes no lock when it is empty.
 
-  mutable std::mutex mutex_;  // Guards everything below. Held while credit is given, so that the last one counts.
+  mutable std::mutex mutex_;  // Guards everything below. Held while credit is set, so that the last value wins.
   std::unique_ptr<Subscription> subscription_;
   OnSettled on_settled_;
   std::map<Key, Sent> leases_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/completion.h"
+#include "core/settle_status.h"
 
 namespace bide::server {
 
@@ -14,16 +15,13 @@ constexpr const char* kClosedText = "the server has stopped";
 
 Error closed() { return Error{ErrorCode::kUnavailable, kClosedText}; }
 
-// Of the settlements of what was sent, what became of each.
-void tell(const SentLeases& leases, const std::vector<LeaseRef>& sent, const std::vector<LeaseRef>& all,
-          const Result<std::vector<Status>>& statuses) {
-  std::size_t at = 0;  // They are in the order of the settlements.
+// Reports the results of the settlements in `sent`, which are in the order of `all`.
+void report(const SentLeases& leases, const std::vector<LeaseRef>& sent, const std::vector<LeaseRef>& all,
+            const Result<std::vector<Status>>& statuses) {
+  std::size_t at = 0;
   for (const LeaseRef& lease : sent) {
     while (all[at].id != lease.id || all[at].token != lease.token) ++at;
-    leases.settled(lease, !statuses               ? Status(statuses.error())
-                          : at < statuses->size() ? (*statuses)[at]
-                                                  : Status(Error{ErrorCode::kUnconfirmed, "the broker said too little"}));
-    ++at;
+    leases.settled(lease, core::status_at(statuses, at++));
   }
 }
 
@@ -52,7 +50,7 @@ ServerBroker::ServerBroker(std::shared_ptr<Broker> broker, std::shared_ptr<SentL
       capabilities_(broker->capabilities()),
       broker_(std::move(broker)) {}
 
-void ServerBroker::name_callback_queue(std::vector<Job>& jobs) const {
+void ServerBroker::set_on_done_queue(std::vector<Job>& jobs) const {
   for (Job& job : jobs) {
     if (job.headers.empty() || core::header_of(job, core::kOnDoneHeader).empty()) continue;
     std::erase_if(job.headers, [](const auto& header) { return header.first == core::kOnDoneQueueHeader; });
@@ -71,7 +69,7 @@ void ServerBroker::close() {
 void ServerBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
   const Call call(*this);
   if (!call) return done(closed());
-  name_callback_queue(jobs);
+  set_on_done_queue(jobs);
   broker_->enqueue(std::move(jobs), std::move(done));
 }
 
@@ -90,7 +88,7 @@ void ServerBroker::extend(std::vector<LeaseRef> leases, Completion<std::vector<E
 void ServerBroker::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
   const Call call(*this);
   if (!call) return done(closed());
-  for (Settlement& settlement : settlements) name_callback_queue(settlement.effects);
+  for (Settlement& settlement : settlements) set_on_done_queue(settlement.effects);
   std::vector<LeaseRef> sent = leases_->settling(settlements);
   if (sent.empty()) return broker_->settle(std::move(settlements), std::move(done));
   std::vector<LeaseRef> all;
@@ -98,7 +96,7 @@ void ServerBroker::settle(std::vector<Settlement> settlements, Completion<std::v
   for (const Settlement& settlement : settlements) all.push_back(settlement.lease);
   broker_->settle(std::move(settlements), [leases = leases_, sent = std::move(sent), all = std::move(all),
                                            done = std::move(done)](Result<std::vector<Status>> statuses) {
-    tell(*leases, sent, all, statuses);
+    report(*leases, sent, all, statuses);
     done(std::move(statuses));
   });
 }

@@ -1,9 +1,9 @@
-// ServerBroker: the broker as the routes of the server and its deliverer use it.
+// ServerBroker: the broker as the routes and the delivery loop use it.
 //
-// - Settlements of what was sent to receivers are told to SentLeases before the broker hears of them.
-// - Jobs that ask for on_done learn in which queue callbacks are delivered here: whoever ends them must know.
-// - It can be closed before the broker goes. Completions of the API keep this object, not the broker: what they still
-//   ask for afterwards is answered kUnavailable, and a broker is never destroyed by a completion of its own.
+// - Tells SentLeases of settlements by receivers before the broker gets them.
+// - Writes the queue of callbacks into jobs with bide-on-done, for whoever ends them.
+// - Can be closed before the broker is destroyed. Completions of the API keep this object, not the broker: later calls
+//   are answered kUnavailable, and a broker is never destroyed by one of its own completions.
 
 #pragma once
 
@@ -22,7 +22,7 @@ class ServerBroker : public Broker {
  public:
   ServerBroker(std::shared_ptr<Broker> broker, std::shared_ptr<SentLeases> leases, std::string callback_queue);
 
-  // Lets go of the broker. Waits for calls that are under way, but not for their completions.
+  // Releases the broker. Waits for calls that are under way, not for their completions.
   void close();
 
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
@@ -34,15 +34,15 @@ class ServerBroker : public Broker {
   Capabilities capabilities() const override { return capabilities_; }
 
  private:
-  // A call of the broker, for as long as it lives; false when it is closed.
+  // Keeps the broker open while it lives; false when it is closed.
   class Call;
 
-  void name_callback_queue(std::vector<Job>& jobs) const;
+  void set_on_done_queue(std::vector<Job>& jobs) const;
 
   const std::shared_ptr<SentLeases> leases_;
   const std::string callback_queue_;
   const Capabilities capabilities_;
-  // Calls under way, and whether it is closed. Not a lock: a call may complete within itself and call again.
+  // Calls under way, and a bit for closed. Not a lock: a completion may run inside a call and call again.
   mutable std::atomic<std::uint64_t> calls_ = 0;
   std::shared_ptr<Broker> broker_;  // Used within a Call.
 };

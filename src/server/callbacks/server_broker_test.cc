@@ -79,7 +79,7 @@ TEST_F(ServerBrokerTest, WhatBecameOfTheSettlementIsToldOfSentLeasesOnly) {
   accept(lease(1));
   accept(lease(2));
   Said told;
-  leases->listen([&](const LeaseRef& about, const Status& status) {
+  leases->set_on_settled([&](const LeaseRef& about, const Status& status) {
     told.push_back(about.id.to_string().substr(0, 2) + (status ? " fine" : " " + status.error().message));
   });
   bool completed = false;

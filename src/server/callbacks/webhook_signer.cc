@@ -1,24 +1,23 @@
 #include "server/callbacks/webhook_signer.h"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
-#include <array>
+#include <utility>
 
 #include "core/quote.h"
 #include "core/base64.h"
+#include "server/http/digest.h"
 
 namespace bide::server {
 
 namespace {
 
-constexpr std::string_view kPrefix = "whsec_";
+constexpr std::string_view kSecretPrefix = "whsec_";
 
 Result<std::vector<std::string>> read_keys(const std::vector<std::string>& secrets, const std::string& where) {
   std::vector<std::string> keys;
   for (const std::string& secret : secrets) {
-    auto key =
-        secret.starts_with(kPrefix) ? core::from_base64(std::string_view(secret).substr(kPrefix.size())) : std::nullopt;
+    auto key = secret.starts_with(kSecretPrefix)
+                   ? core::from_base64(std::string_view(secret).substr(kSecretPrefix.size()))
+                   : std::nullopt;
     if (!key || key->size() < 24 || key->size() > 64) {
       return Error{ErrorCode::kInvalidArgument, "secret " + std::to_string(keys.size() + 1) + where +
                                                     " is not whsec_ followed by base64 of 24 to 64 bytes"};
@@ -26,14 +25,6 @@ Result<std::vector<std::string>> read_keys(const std::vector<std::string>& secre
     keys.push_back(std::move(*key));
   }
   return keys;
-}
-
-std::string hmac_sha256(std::string_view key, std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
-       text.size(), digest.data(), &size);
-  return std::string(reinterpret_cast<const char*>(digest.data()), size);
 }
 
 }  // namespace

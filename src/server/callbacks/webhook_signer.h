@@ -1,7 +1,7 @@
-// WebhookSigner: signs deliveries as the Standard Webhooks say.
+// WebhookSigner: signs deliveries as Standard Webhooks specifies.
 //
-//   webhook-id: 0190...                    the same for every attempt, so that a receiver can tell a repetition
-//   webhook-timestamp: 1700000000          seconds; a receiver refuses what is old
+//   webhook-id: 0190...                    the same for every attempt, so that a receiver can detect repetitions
+//   webhook-timestamp: 1700000000          seconds; a receiver refuses old ones
 //   webhook-signature: v1,K5oZ... v1,9f..  one for each secret: base64(HMAC-SHA256(secret, "id.timestamp.body"))
 //
 // Secrets are written whsec_ and base64. They are never repeated in an error.
@@ -21,7 +21,7 @@ namespace bide::server {
 class WebhookSigner {
  public:
   WebhookSigner() = default;  // Signs nothing.
-  // kInvalidArgument: which secret, by its place, and what it must be.
+  // kInvalidArgument names the secret by its position.
   static Result<WebhookSigner> make(const std::vector<std::string>& secrets,
                                     const std::map<std::string, std::vector<std::string>>& by_host = {});
 

@@ -1,5 +1,5 @@
-// Route: a method and a pattern, and who answers. The table of routes is data: the router, the OpenAPI document, the
-// nearest route named by a 404 and the Allow of a 405 all come from it.
+// Route: everything about one operation of the server: method, pattern, scope, handler, and what it takes and answers.
+// The router, the OpenAPI document, the nearest route named by a 404 and the Allow of a 405 come from the table of them.
 
 #pragma once
 
@@ -20,6 +20,21 @@ namespace bide::server {
 inline constexpr std::uint64_t kSmallBody = 128 * 1024;
 inline constexpr std::uint64_t kListBody = 4 * 1024 * 1024;
 
+struct RouteAnswer {
+  int status = 200;
+  std::string_view schema = {};  // Empty: server-sent events.
+};
+
+// For the OpenAPI document. Schemas are named as in src/wire.
+struct Operation {
+  std::string_view id = {};       // operationId.
+  std::string_view request = {};  // Schema of the body; empty: it has none.
+  std::vector<RouteAnswer> answers = {};
+  std::vector<std::string_view> query = {};  // Names of parameters.
+  bool ndjson = false;                       // The body may also be one item a line.
+  bool idempotency_key = false;
+};
+
 struct Route {
   Method method = Method::kGet;
   std::string_view pattern = {};  // "/v1/jobs/{id}", "/assets/{path...}"
@@ -34,6 +49,8 @@ struct Route {
 
   // It waits, and can be ended unanswered without that anything has changed: so it is when its caller's token is revoked.
   bool only_waits = false;
+
+  Operation operation = {};  // Of routes under /v1.
 
   std::uint64_t most_body_bytes(const HttpLimits& limits) const {
     const bool takes_one = method == Method::kPost || method == Method::kPut || method == Method::kPatch;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/time_text.h"
-#include "wire/base64.h"
+#include "core/base64.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 
@@ -132,7 +132,7 @@ FieldTable json_scalars(std::string_view text) {
 
 std::optional<std::string> from_base64(std::string text) {
   std::erase_if(text, [](char c) { return c == '\n' || c == '\r'; });
-  return wire::from_base64(text);
+  return core::from_base64(text);
 }
 
 }  // namespace bide::brokers::rabbitmq::compat

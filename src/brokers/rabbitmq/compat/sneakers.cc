@@ -9,7 +9,7 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/time_text.h"
-#include "wire/base64.h"
+#include "core/base64.h"
 
 namespace bide::brokers::rabbitmq::compat {
 
@@ -308,7 +308,7 @@ Send Sneakers::bury(const ReceivedJob& job, const Dead& outcome, Time now) const
                        ",\"num_attempts\":" + std::to_string(job.message.counts.total() + 1) +
                        ",\"failed_at\":" + json_string(iso8601(now));
   if (options_.error_in_body) {
-    record += ",\"payload\":\"" + wire::to_base64(job.original->message.body) + "\",\"properties\":\"" + wire::to_base64(properties) + "\"";
+    record += ",\"payload\":\"" + core::to_base64(job.original->message.body) + "\",\"properties\":\"" + core::to_base64(properties) + "\"";
   } else {
     record += ",\"properties\":" + properties;
   }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "brokers/rabbitmq/compat/json_text.h"
-#include "wire/base64.h"
+#include "core/base64.h"
 
 namespace bide::brokers::rabbitmq::compat {
 namespace {
@@ -169,7 +169,7 @@ TEST(Sneakers, OldErrorRecordsFollowTheNewOne) {
 TEST(Sneakers, ErrorRecordOfVersion211IsTheBody) {
   const Sneakers dialect = sneakers({{"error_format", "2.11"}});
   const Send send = dialect.bury(received(dialect), Dead{.error = "e"}, kNow);
-  EXPECT_EQ(json_member(send.message.body, "payload"), wire::to_base64("{\"to\":\"a\"}"));
+  EXPECT_EQ(json_member(send.message.body, "payload"), core::to_base64("{\"to\":\"a\"}"));
   const JobInfo info = dialect.dead_info(send.message, "mail", "mail");
   EXPECT_EQ(info.job.body, "{\"to\":\"a\"}");
   EXPECT_EQ(info.history.at(0).text, "e");
@@ -212,8 +212,8 @@ TEST(Sneakers, WhatRubyPutIntoTheErrorQueueIsReplayedAsItWas) {
   EXPECT_EQ(find_field(replayed.headers, "x-death"), nullptr);
 
   AmqpMessage old;
-  old.body = R"({"error":"e","payload":")" + wire::to_base64("body") + R"(","properties":")" +
-             wire::to_base64(R"({"content_type":"text/plain","message_id":"m-2"})") + R"("})";
+  old.body = R"({"error":"e","payload":")" + core::to_base64("body") + R"(","properties":")" +
+             core::to_base64(R"({"content_type":"text/plain","message_id":"m-2"})") + R"("})";
   const AmqpMessage replayed_old = sneakers().replay(old, "mail", "mail", {})->message;
   EXPECT_EQ(replayed_old.content_type, "text/plain");
   EXPECT_EQ(replayed_old.message_id, "m-2");
