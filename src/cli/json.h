@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/time_text.h"
+#include "wire/fields.h"
 #include "wire/info_json.h"
 #include "wire/json_writer.h"
 
@@ -39,7 +40,7 @@ void write_json(wire::JsonWriter& out, const T& value) {
   } else if constexpr (std::same_as<T, JsonObject> || std::same_as<T, JsonArray>) {
     out.raw(value.text());
   } else {
-    wire::write(out, value);
+    wire::write_value(out, value);
   }
 }
 

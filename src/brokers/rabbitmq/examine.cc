@@ -8,7 +8,7 @@ namespace bide::brokers::rabbitmq {
 
 namespace {
 
-constexpr int kMostDifferences = 16;
+constexpr int kMostRounds = 16;
 
 // "'5'", "the value '5' of type 'long'" or "none".
 void take_value(std::string_view text, std::string& value, std::string* type) {
@@ -114,7 +114,7 @@ Result<bool> Examiner::has_exchange(const std::string& name) {
 template <class Spec, class Look, class Declare>
 Result<Examined> Examiner::examine(Spec wanted, Look look, Declare declare) {
   Examined examined;
-  for (int i = 0; i < kMostDifferences; ++i) {
+  for (int i = 0; i < kMostRounds; ++i) {
     const Result<bool> is_there = look(examined);
     if (!is_there) {
       // Locked by another connection, not to be read, or its leader is away: there, in some way.

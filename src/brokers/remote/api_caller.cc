@@ -16,7 +16,7 @@ using http_client::HttpFailure;
 
 constexpr Milliseconds kConnectWithin{5'000};
 constexpr Milliseconds kAnswerWithin{30'000};
-constexpr int kUnderWay = 256;  // Long polls are among them.
+constexpr int kMostRequests = 256;  // Long polls are among them.
 
 // Set on the threads that run completions: which caller they belong to.
 thread_local const ApiCaller* own_thread_of = nullptr;
@@ -68,7 +68,7 @@ struct ApiCaller::Pending {
 
 ApiCaller::ApiCaller(RemoteSettings settings) : settings_(std::move(settings)) {
   http_client::HttpClientOptions options;
-  options.max_per_host = kUnderWay;
+  options.max_per_host = kMostRequests;
   options.max_idle = 16;
   options.certificate_file = settings_.ca;
   http_ = std::make_unique<http_client::HttpClient>(std::move(options));

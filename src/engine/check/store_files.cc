@@ -29,12 +29,12 @@ std::string segment_path(std::uint64_t base) {
 namespace {
 
 Status list_journal(platform::Disk& disk, const std::string& directory, StoreFiles& files) {
-  constexpr std::string_view kSuffix = ".seg";
+  constexpr std::string_view kSegmentSuffix = ".seg";
   const auto names = disk.list(directory + "/journal");
   if (!names) return names.error();
   for (const std::string& name : *names) {
     const std::string_view digits = std::string_view(name).substr(0, name.find('.'));
-    const auto base = name.ends_with(kSuffix) ? parse_address(digits) : std::nullopt;
+    const auto base = name.ends_with(kSegmentSuffix) ? parse_address(digits) : std::nullopt;
     if (base) {
       files.segments.push_back({"journal/" + name, *base});
     } else if (name == "synced") {
