@@ -61,7 +61,7 @@ class Attempt {
   bool refused() const { return refused_; }
   void set_refused() { refused_ = true; }
 
-  // Timed out, and another thread was started in place of the one that runs it. Guarded by the crew's mutex.
+  // Timed out, and another thread was started in place of the one that runs it. Guarded by the worker's mutex.
   bool replaced = false;
 
   // Most handlers never ask for a token, so the shared state behind it is made when one does.

@@ -1,8 +1,8 @@
-// The timekeeper's half of Crew: what happens because time passes.
+// The timekeeper's half of HandlerThreads: what happens because time passes.
 
 #include <algorithm>
 
-#include "worker/crew.h"
+#include "worker/handler_threads.h"
 
 namespace bide::worker {
 
@@ -21,17 +21,17 @@ constexpr milliseconds kLongWait{1000};
 
 }  // namespace
 
-void Crew::keep_time() {
+void HandlerThreads::run_timekeeper() {
   std::unique_lock lock(mutex_);
   while (!timekeeper_ended_) {
-    poked_ = false;
+    woken_ = false;
     lock.unlock();
-    // Before looking: a batch that arrives from here on pokes.
+    // Before looking: a batch that arrives from here on wakes it.
     planned_.store(Moment::max());
-    const Moment next = round(steady_clock::now());
+    const Moment next = check_leases(steady_clock::now());
     planned_.store(next);
     lock.lock();
-    const auto wanted = [this] { return timekeeper_ended_ || poked_; };
+    const auto wanted = [this] { return timekeeper_ended_ || woken_; };
     if (next == Moment::max()) {
       timekeeper_woken_.wait(lock, wanted);
     } else {
@@ -40,23 +40,23 @@ void Crew::keep_time() {
   }
 }
 
-Moment Crew::round(Moment now) {
-  std::vector<Verdict> verdicts;
+Moment HandlerThreads::check_leases(Moment now) {
+  std::vector<ExtendAnswer> answers;
   bool extend_all = false;
   {
     std::lock_guard lock(mutex_);
-    verdicts = std::exchange(verdicts_, {});
+    answers = std::exchange(extend_answers_, {});
     extend_all = std::exchange(extend_now_, false);
   }
-  obey(std::move(verdicts));
+  apply_answers(std::move(answers));
 
   const Moment late = settler_.send_late(now);
-  give_back_stale(now);
+  return_stale(now);
 
   Moment next = late;
   Batches to_extend;
   for (std::shared_ptr<LeaseBatch>& batch : held_.all()) {
-    next = std::min({next, now + kRoundPeriod, check_limits(batch, now)});
+    next = std::min({next, now + kCheckPeriod, check_limits(batch, now)});
     if (extend_all || now - batch->asked >= options_.lease / 3) to_extend.push_back(std::move(batch));
   }
   extend(std::move(to_extend), now);
@@ -66,7 +66,7 @@ Moment Crew::round(Moment now) {
 
 // Ends what has run too long, and what has lost its lease because no extension was granted in time. The earliest
 // moment at which there may be more to do.
-Moment Crew::check_limits(const std::shared_ptr<LeaseBatch>& batch, Moment now) {
+Moment HandlerThreads::check_limits(const std::shared_ptr<LeaseBatch>& batch, Moment now) {
   const bool lease_over = now - batch->granted.load() > options_.lease;
   if (batch->earliest_deadline() > now && !lease_over) return batch->earliest_deadline();
   Moment next = Moment::max();
@@ -87,7 +87,7 @@ Moment Crew::check_limits(const std::shared_ptr<LeaseBatch>& batch, Moment now) 
   return next;
 }
 
-void Crew::time_out(Attempt& attempt) {
+void HandlerThreads::time_out(Attempt& attempt) {
   std::string problem;
   {
     std::lock_guard lock(mutex_);
@@ -110,9 +110,9 @@ void Crew::time_out(Attempt& attempt) {
   attempt.request_stop();
 }
 
-void Crew::extend(Batches batches, Moment now) {
+void HandlerThreads::extend(Batches batches, Moment now) {
   std::vector<LeaseRef> refs;
-  std::vector<Verdict> asked;
+  std::vector<ExtendAnswer> asked;
   for (const auto& batch : batches) {
     batch->asked = now;
     for (std::size_t i = 0; i < batch->size(); ++i) {
@@ -123,51 +123,52 @@ void Crew::extend(Batches batches, Moment now) {
     }
   }
   if (refs.empty()) return;
-  broker_->extend(std::move(refs), [crew = shared_from_this(), asked = std::move(asked), now](
-                                       Result<std::vector<Extended>> answer) mutable {
+  broker_->extend(std::move(refs), [threads = shared_from_this(), asked = std::move(asked),
+                                    now](Result<std::vector<Extended>> answer) mutable {
     if (!answer) return;  // Asked again in a third of the lease; when that fails as well, the lease is over.
-    std::vector<Verdict> bad;
+    std::vector<ExtendAnswer> bad;
     for (std::size_t i = 0; i < asked.size() && i < answer->size(); ++i) {
       asked[i].batch->granted.store(now);
       asked[i].answer = (*answer)[i];
       if (asked[i].answer.lost || asked[i].answer.cancel_requested) bad.push_back(std::move(asked[i]));
     }
     if (bad.empty()) return;
-    std::lock_guard lock(crew->mutex_);
-    std::move(bad.begin(), bad.end(), std::back_inserter(crew->verdicts_));
-    crew->poked_ = true;
-    crew->timekeeper_woken_.notify_one();
+    std::lock_guard lock(threads->mutex_);
+    std::move(bad.begin(), bad.end(), std::back_inserter(threads->extend_answers_));
+    threads->woken_ = true;
+    threads->timekeeper_woken_.notify_one();
   });
 }
 
 // On the timekeeper's thread, since it runs the callbacks that handlers hung on their stop tokens.
-void Crew::obey(std::vector<Verdict> verdicts) {
-  for (const Verdict& verdict : verdicts) {
+void HandlerThreads::apply_answers(std::vector<ExtendAnswer> answers) {
+  for (const ExtendAnswer& each : answers) {
     // One that is settled by now was not lost: the answer crossed its settlement.
-    if (verdict.attempt->state() == Attempt::State::kSettled) continue;
-    if (verdict.answer.lost) verdict.attempt->set_lost();
-    if (verdict.answer.cancel_requested) verdict.attempt->set_cancelled();
-    verdict.attempt->request_stop();
+    if (each.attempt->state() == Attempt::State::kSettled) continue;
+    if (each.answer.lost) each.attempt->set_lost();
+    if (each.answer.cancel_requested) each.attempt->set_cancelled();
+    each.attempt->request_stop();
   }
 }
 
 // Jobs that wait long for a thread are given back: another worker may have one, and their time limit is running.
-void Crew::give_back_stale(Moment now) {
+void HandlerThreads::return_stale(Moment now) {
   const bool halted = [this] {
     std::lock_guard lock(mutex_);
     return too_many_abandoned_;
   }();
   milliseconds longest = options_.credit == 0 ? std::min<milliseconds>(kLongWait, options_.lease) : options_.lease;
   if (halted) longest = milliseconds(0);
-  for (const auto& batch : intake_.take_stale(now - longest)) give_back({batch}, "worker " + runner_.name() + " is busy");
+  for (const auto& batch : queue_.take_stale(now - longest))
+    return_unstarted({batch}, "worker " + runner_.name() + " is busy");
   // Jobs with short limits cannot wait even so long.
   for (const auto& batch : held_.all()) {
     if (batch->exhausted() || now - batch->given() < batch->shortest_limit() / 4) continue;
-    give_back({batch}, "worker " + runner_.name() + " is busy");
+    return_unstarted({batch}, "worker " + runner_.name() + " is busy");
   }
 }
 
-void Crew::give_back(const Batches& batches, const std::string& note) {
+void HandlerThreads::return_unstarted(const Batches& batches, const std::string& note) {
   for (const auto& batch : batches) {
     while (Attempt* attempt = batch->claim()) {
       attempt->set_settling();
@@ -176,18 +177,18 @@ void Crew::give_back(const Batches& batches, const std::string& note) {
   }
 }
 
-int Crew::wanted_credit() const {
+int HandlerThreads::wanted_credit() const {
   if (too_many_abandoned_) return 0;
   if (options_.credit > 0) return options_.credit;
   // Not known yet: nothing ahead.
-  if (!intake_.measured()) return concurrency_;
-  const std::int64_t typical = std::max<std::int64_t>(1, intake_.typical_duration().count());
+  if (!queue_.measured()) return concurrency_;
+  const std::int64_t typical = std::max<std::int64_t>(1, queue_.typical_duration().count());
   const std::int64_t by_time = kAhead.count() / typical * concurrency_;
   const std::int64_t by_bytes = kAheadBytes / static_cast<std::int64_t>(typical_bytes_.load() + 1);
   return concurrency_ + static_cast<int>(std::min({by_time, by_bytes, kAheadJobs}));
 }
 
-void Crew::adjust_credit() {
+void HandlerThreads::adjust_credit() {
   std::string problem;
   int wanted = 0;
   bool changed = false;
@@ -195,8 +196,9 @@ void Crew::adjust_credit() {
     std::lock_guard lock(mutex_);
     const bool too_many = abandoned_ > options_.abandoned_threads;
     if (too_many != std::exchange(too_many_abandoned_, too_many)) {
-      problem = too_many ? std::to_string(abandoned_) + " handlers ran past their time limit and have not come back; "
-                           "no more jobs are taken until one does"
+      problem = too_many ? std::to_string(abandoned_) +
+                               " handlers ran past their time limit and have not come back; "
+                               "no more jobs are taken until one does"
                          : "a handler came back; jobs are taken again";
     }
     wanted = wanted_credit();

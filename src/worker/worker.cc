@@ -4,7 +4,7 @@
 #include <mutex>
 #include <optional>
 
-#include "worker/crew.h"
+#include "worker/handler_threads.h"
 #include "worker/setup.h"
 #include "worker/signal_watch.h"
 #include "worker/worker_state.h"
@@ -46,44 +46,45 @@ Status Worker::start() {
   std::shared_ptr<Broker> broker = state_->client.shared_broker();
   if (!broker) return Error{ErrorCode::kInvalidArgument, "the client is closed"};
   std::lock_guard lock(state_->mutex);
-  if (state_->crew) return Error{ErrorCode::kInvalidArgument, "the worker is running already"};
+  if (state_->threads) return Error{ErrorCode::kInvalidArgument, "the worker is running already"};
   state_->failure.reset();
-  auto crew = worker::Crew::start(state_->setup, std::move(broker), [state = state_.get()](const Error& error) {
-    {
-      std::lock_guard failed(state->mutex);
-      state->failure = error;
-      state->changed.notify_all();
-      if (state->in_run) return;
-    }
-    worker::AttemptRunner(state->setup).report(error.message);
-  });
-  if (!crew) return crew.error();
-  state_->crew = std::move(*crew);
+  auto threads =
+      worker::HandlerThreads::start(state_->setup, std::move(broker), [state = state_.get()](const Error& error) {
+        {
+          std::lock_guard failed(state->mutex);
+          state->failure = error;
+          state->changed.notify_all();
+          if (state->in_run) return;
+        }
+        worker::AttemptRunner(state->setup).report(error.message);
+      });
+  if (!threads) return threads.error();
+  state_->threads = std::move(*threads);
   state_->changed.notify_all();
   return {};
 }
 
 void Worker::stop() {
-  std::shared_ptr<worker::Crew> crew;
+  std::shared_ptr<worker::HandlerThreads> threads;
   {
     std::lock_guard lock(state_->mutex);
     state_->stop_requested = true;
     state_->changed.notify_all();
-    crew = state_->crew;
+    threads = state_->threads;
   }
-  if (!crew) return;
-  crew->stop();
+  if (!threads) return;
+  threads->stop();
   std::lock_guard lock(state_->mutex);
-  if (state_->crew != crew) return;
-  state_->last_stats = crew->stats();
-  state_->crew.reset();
+  if (state_->threads != threads) return;
+  state_->last_stats = threads->stats();
+  state_->threads.reset();
   state_->stop_requested = false;
   state_->changed.notify_all();
 }
 
 void Worker::hurry() {
   std::lock_guard lock(state_->mutex);
-  if (state_->crew) state_->crew->hurry();
+  if (state_->threads) state_->threads->hurry();
 }
 
 int Worker::run() {
@@ -110,7 +111,7 @@ int Worker::run() {
   std::optional<Error> failure;
   {
     std::unique_lock lock(state_->mutex);
-    state_->changed.wait(lock, [this] { return state_->stop_requested || !state_->crew || state_->failure; });
+    state_->changed.wait(lock, [this] { return state_->stop_requested || !state_->threads || state_->failure; });
     if (!state_->stop_requested) failure = state_->failure;
   }
   if (failure) {
@@ -126,7 +127,7 @@ int Worker::run() {
 
 WorkerStats Worker::stats() const {
   std::lock_guard lock(state_->mutex);
-  return state_->crew ? state_->crew->stats() : state_->last_stats;
+  return state_->threads ? state_->threads->stats() : state_->last_stats;
 }
 
 }  // namespace bide

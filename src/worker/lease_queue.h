@@ -1,8 +1,8 @@
-// Intake: where leases wait for a thread, and threads for a lease.
+// LeaseQueue: where leases wait for a thread, and threads for a lease.
 //
-// Waking a thread costs more than running a short handler. So while handlers are short only as many threads are woken
-// as there are cores, and one more stands by as the lookout: it looks every millisecond whether the others still get
-// on, and joins in when they do not. While handlers are long every lease that arrives wakes a thread.
+// Waking a thread costs more than running a short handler. So while handlers are short, only as many threads are woken
+// as there are cores. One more is on standby: it checks every millisecond whether the others make progress, and takes
+// leases when they do not. While handlers are long, every lease that arrives wakes a thread.
 
 #pragma once
 
@@ -18,19 +18,19 @@
 
 namespace bide::worker {
 
-class Intake {
+class LeaseQueue {
  public:
-  Intake();
+  LeaseQueue();
 
   // Any thread, also the broker's.
   void add(std::shared_ptr<LeaseBatch> batch);
 
-  // The next lease that nobody has started; waits for one. The batch it is in is left in `seat`, which keeps it alive.
-  // Null once closed.
-  Attempt* claim(std::shared_ptr<LeaseBatch>& seat);
+  // The next lease that nobody has started; waits for one. `batch_of_thread` belongs to the calling thread and keeps
+  // the batch of that lease alive. Null once closed.
+  Attempt* claim(std::shared_ptr<LeaseBatch>& batch_of_thread);
 
-  // A thread that will not claim again gives up its seat.
-  void leave(std::shared_ptr<LeaseBatch>& seat);
+  // For a thread that will not claim again.
+  void leave(std::shared_ptr<LeaseBatch>& batch_of_thread);
 
   // From now on claim() gives nothing more; the leases that nobody has started are handed over.
   std::vector<std::shared_ptr<LeaseBatch>> close();
@@ -48,10 +48,10 @@ class Intake {
  private:
   static constexpr auto kRelaxed = std::memory_order_relaxed;
 
-  bool brisk() const;
+  bool handlers_are_short() const;
   void drop_exhausted();
   void wake_another();
-  bool others_get_on(std::unique_lock<std::mutex>& lock);
+  bool others_make_progress(std::unique_lock<std::mutex>& lock);
 
   const int cores_;
   std::atomic<std::int64_t> typical_ns_ = 0;
@@ -62,8 +62,8 @@ class Intake {
   std::deque<std::shared_ptr<LeaseBatch>> batches_;  // All threads work on the first one.
   int idle_ = 0;
   int busy_ = 0;
-  bool lookout_wanted_ = false;
-  bool lookout_ = false;
+  bool standby_wanted_ = false;
+  bool standby_ = false;
   bool closed_ = false;
 };
 

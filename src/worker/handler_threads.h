@@ -1,10 +1,10 @@
-// Crew: the running half of a worker. Its threads run handlers; one more, the timekeeper, keeps leases alive, enforces
-// time limits, sends late outcomes again, and chooses the credit.
+// HandlerThreads: a worker that has been started. Its threads run handlers; one more, the timekeeper, extends leases,
+// enforces time limits, sends outcomes again that were not confirmed, and chooses the credit.
 //
-//   broker ──leases──► Intake ──claim──► handler threads ──outcomes──► Settler ──batches──► broker
-//                         └──── HeldLeases ◄── timekeeper: extend, time out, return what waits too long
+//   broker ──leases──► LeaseQueue ──claim──► handler threads ──outcomes──► Settler ──batches──► broker
+//                          └──── HeldLeases ◄── timekeeper: extend, time out, return what waits too long
 //
-// Handlers that never come back keep the crew alive with them, but not the broker: stop() lets go of it.
+// Handlers that never return keep this object alive, but not the broker: stop() lets go of it.
 
 #pragma once
 
@@ -23,19 +23,20 @@
 #include "worker/attempt.h"
 #include "worker/attempt_runner.h"
 #include "worker/held_leases.h"
-#include "worker/intake.h"
+#include "worker/lease_queue.h"
 #include "worker/settler.h"
 
 namespace bide::worker {
 
-class Crew : public std::enable_shared_from_this<Crew> {
+class HandlerThreads : public std::enable_shared_from_this<HandlerThreads> {
  public:
   // The broker refuses the worker for good. Called on a thread of the broker, at most once, not after stop().
   using OnFailed = std::function<void(const Error&)>;
 
   // The setup is valid.
-  static Result<std::shared_ptr<Crew>> start(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed);
-  ~Crew();  // Stopped by then.
+  static Result<std::shared_ptr<HandlerThreads>> start(const Setup& setup, std::shared_ptr<Broker> broker,
+                                                       OnFailed on_failed);
+  ~HandlerThreads();  // Stopped by then.
 
   // The three phases. A second call waits for the first.
   void stop();
@@ -43,37 +44,37 @@ class Crew : public std::enable_shared_from_this<Crew> {
   WorkerStats stats() const;
 
  private:
-  // How often the timekeeper looks while there is anything to look after.
-  static constexpr std::chrono::milliseconds kRoundPeriod{250};
+  // How often the timekeeper looks while any lease is held.
+  static constexpr std::chrono::milliseconds kCheckPeriod{250};
 
   using Batches = std::vector<std::shared_ptr<LeaseBatch>>;
-  struct Verdict {  // On a lease, by the broker.
+  struct ExtendAnswer {  // Of the broker, for one lease.
     std::shared_ptr<LeaseBatch> batch;
     Attempt* attempt;
     Extended answer;
   };
 
-  Crew(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed);
+  HandlerThreads(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed);
   Status subscribe();
   void take(std::vector<Lease> leases);
 
   // A handler's thread.
   void add_thread();
   void work();
-  bool must_leave(Attempt& attempt);
+  bool must_exit(Attempt& attempt);
 
   // The timekeeper's.
-  void keep_time();
-  Moment round(Moment now);
-  void obey(std::vector<Verdict> verdicts);
+  void run_timekeeper();
+  Moment check_leases(Moment now);
+  void apply_answers(std::vector<ExtendAnswer> answers);
   Moment check_limits(const std::shared_ptr<LeaseBatch>& batch, Moment now);
   void time_out(Attempt& attempt);
   void extend(Batches batches, Moment now);
-  void give_back_stale(Moment now);
-  void give_back(const Batches& batches, const std::string& note);
+  void return_stale(Moment now);
+  void return_unstarted(const Batches& batches, const std::string& note);
   void adjust_credit();
   int wanted_credit() const;  // With the mutex held.
-  void poke();
+  void wake_timekeeper();
 
   // Whoever stops.
   bool wait_for_threads(Moment until, bool until_hurried);
@@ -87,13 +88,13 @@ class Crew : public std::enable_shared_from_this<Crew> {
   std::shared_ptr<Broker> broker_;  // Until stopped.
 
   HeldLeases held_;
-  Intake intake_;
+  LeaseQueue queue_;
   AttemptRunner runner_;
   Settler settler_;
   std::thread timekeeper_;
   std::atomic<Moment> planned_ = Moment::max();  // When the timekeeper looks again.
   std::atomic<std::uint64_t> started_ = 0;
-  std::atomic<std::size_t> typical_bytes_ = 0;   // Of a body.
+  std::atomic<std::size_t> typical_bytes_ = 0;  // Of a body.
 
   // Apart from mutex_, which the broker's threads take.
   std::mutex subscription_mutex_;  // Guards the next one.
@@ -102,14 +103,14 @@ class Crew : public std::enable_shared_from_this<Crew> {
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable timekeeper_woken_;
   std::condition_variable changed_;
-  std::vector<Verdict> verdicts_;
+  std::vector<ExtendAnswer> extend_answers_;
   int credit_ = 0;
-  int threads_ = 0;        // Alive, with the abandoned ones.
+  int threads_ = 0;  // Alive, with the abandoned ones.
   int abandoned_ = 0;
   std::uint64_t timed_out_ = 0;
   bool too_many_abandoned_ = false;
   bool extend_now_ = false;
-  bool poked_ = false;
+  bool woken_ = false;
   bool timekeeper_ended_ = false;
   bool hurried_ = false;
   bool refused_ = false;  // By the broker: what is not settled by now hardly will be.

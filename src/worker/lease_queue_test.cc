@@ -1,4 +1,4 @@
-#include "worker/intake.h"
+#include "worker/lease_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -18,25 +18,25 @@ std::shared_ptr<LeaseBatch> batch_of(int count, Moment given = Moment()) {
                                       std::make_shared<WorkerLink>());
 }
 
-TEST(Intake, AThreadThatWaitsGetsWhatArrives) {
-  Intake intake;
+TEST(LeaseQueue, AThreadThatWaitsGetsWhatArrives) {
+  LeaseQueue queue;
   Gate claimed;
   std::thread thread([&] {
-    std::shared_ptr<LeaseBatch> seat;
-    EXPECT_NE(intake.claim(seat), nullptr);
+    std::shared_ptr<LeaseBatch> batch_of_thread;
+    EXPECT_NE(queue.claim(batch_of_thread), nullptr);
     claimed.open();
-    EXPECT_EQ(intake.claim(seat), nullptr);
+    EXPECT_EQ(queue.claim(batch_of_thread), nullptr);
   });
-  intake.add(batch_of(1));
+  queue.add(batch_of(1));
   claimed.wait();
-  intake.close();
+  queue.close();
   thread.join();
 }
 
-// The promise behind the lookout: however short handlers were so far, one that turns out to be slow holds up nobody.
-TEST(Intake, SlowHandlersAmongShortOnesDoNotHoldUpTheRest) {
-  Intake intake;
-  intake.note_duration(nanoseconds(100));
+// The promise behind the standby: however short handlers were so far, one that turns out to be slow holds up nobody.
+TEST(LeaseQueue, SlowHandlersAmongShortOnesDoNotHoldUpTheRest) {
+  LeaseQueue queue;
+  queue.note_duration(nanoseconds(100));
   constexpr int kThreads = 8;
   std::mutex mutex;
   std::condition_variable changed;
@@ -44,8 +44,8 @@ TEST(Intake, SlowHandlersAmongShortOnesDoNotHoldUpTheRest) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      std::shared_ptr<LeaseBatch> seat;
-      while (intake.claim(seat) != nullptr) {
+      std::shared_ptr<LeaseBatch> batch_of_thread;
+      while (queue.claim(batch_of_thread) != nullptr) {
         // Ends only when all of them run at once.
         std::unique_lock lock(mutex);
         ++running;
@@ -54,31 +54,31 @@ TEST(Intake, SlowHandlersAmongShortOnesDoNotHoldUpTheRest) {
       }
     });
   }
-  intake.add(batch_of(kThreads));
+  queue.add(batch_of(kThreads));
   {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return running == kThreads; });
   }
-  intake.close();
+  queue.close();
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Intake, ClosingHandsOverWhatNobodyHasStarted) {
-  Intake intake;
-  intake.add(batch_of(3));
-  std::shared_ptr<LeaseBatch> seat;
-  EXPECT_NE(intake.claim(seat), nullptr);
-  const auto rest = intake.close();
+TEST(LeaseQueue, ClosingHandsOverWhatNobodyHasStarted) {
+  LeaseQueue queue;
+  queue.add(batch_of(3));
+  std::shared_ptr<LeaseBatch> batch_of_thread;
+  EXPECT_NE(queue.claim(batch_of_thread), nullptr);
+  const auto rest = queue.close();
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_EQ(rest[0]->unclaimed(), 2u);
 }
 
-TEST(Intake, OnlyWhatHasWaitedLongIsStale) {
-  Intake intake;
-  intake.add(batch_of(1, Moment(milliseconds(100))));
-  intake.add(batch_of(1, Moment(milliseconds(200))));
-  EXPECT_EQ(intake.take_stale(Moment(milliseconds(200))).size(), 1u);
-  EXPECT_EQ(intake.waiting(), 1);
+TEST(LeaseQueue, OnlyWhatHasWaitedLongIsStale) {
+  LeaseQueue queue;
+  queue.add(batch_of(1, Moment(milliseconds(100))));
+  queue.add(batch_of(1, Moment(milliseconds(200))));
+  EXPECT_EQ(queue.take_stale(Moment(milliseconds(200))).size(), 1u);
+  EXPECT_EQ(queue.waiting(), 1);
 }
 
 }  // namespace

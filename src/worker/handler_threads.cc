@@ -1,4 +1,4 @@
-#include "worker/crew.h"
+#include "worker/handler_threads.h"
 
 #include <algorithm>
 #include <system_error>
@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kHurry{200};      // Left to a handler after a second signal.
+constexpr milliseconds kHurry{200};  // Left to a handler after a second signal.
 constexpr milliseconds kLastSettles{500};
 
 int concurrency_of(const WorkerOptions& options) {
@@ -22,7 +22,7 @@ int concurrency_of(const WorkerOptions& options) {
 
 }  // namespace
 
-Crew::Crew(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed)
+HandlerThreads::HandlerThreads(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed)
     : options_(setup.options),
       concurrency_(concurrency_of(setup.options)),
       on_failed_(std::move(on_failed)),
@@ -30,41 +30,43 @@ Crew::Crew(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_faile
       runner_(setup),
       settler_(*broker_, runner_, held_) {}
 
-Crew::~Crew() = default;
+HandlerThreads::~HandlerThreads() = default;
 
-Result<std::shared_ptr<Crew>> Crew::start(const Setup& setup, std::shared_ptr<Broker> broker, OnFailed on_failed) {
-  std::shared_ptr<Crew> crew(new Crew(setup, std::move(broker), std::move(on_failed)));
-  crew->settler_.set_owner(crew);
-  crew->link_->keep_alive = [weak = std::weak_ptr(crew)] {
-    const std::shared_ptr<Crew> alive = weak.lock();
+Result<std::shared_ptr<HandlerThreads>> HandlerThreads::start(const Setup& setup, std::shared_ptr<Broker> broker,
+                                                              OnFailed on_failed) {
+  std::shared_ptr<HandlerThreads> threads(new HandlerThreads(setup, std::move(broker), std::move(on_failed)));
+  threads->settler_.set_owner(threads);
+  threads->link_->keep_alive = [weak = std::weak_ptr(threads)] {
+    const std::shared_ptr<HandlerThreads> alive = weak.lock();
     if (!alive) return;
     std::lock_guard lock(alive->mutex_);
     alive->extend_now_ = true;
-    alive->poked_ = true;
+    alive->woken_ = true;
     alive->timekeeper_woken_.notify_one();
   };
-  // A handler may outlive the crew's broker.
-  crew->link_->save_body = [weak = std::weak_ptr<Broker>(crew->broker_)](LeaseRef lease, std::string body) -> Status {
+  // A handler may outlive the worker's broker.
+  threads->link_->save_body = [weak = std::weak_ptr<Broker>(threads->broker_)](LeaseRef lease,
+                                                                               std::string body) -> Status {
     const std::shared_ptr<Broker> alive = weak.lock();
     if (!alive) return Error{ErrorCode::kUnavailable, "the worker has ended"};
     return wait<void>([&](auto done) { alive->save_body(lease, std::move(body), std::move(done)); });
   };
   try {
-    crew->timekeeper_ = std::thread([raw = crew.get()] { raw->keep_time(); });
-    std::lock_guard lock(crew->mutex_);
-    for (int i = 0; i < crew->concurrency_; ++i) crew->add_thread();
+    threads->timekeeper_ = std::thread([raw = threads.get()] { raw->run_timekeeper(); });
+    std::lock_guard lock(threads->mutex_);
+    for (int i = 0; i < threads->concurrency_; ++i) threads->add_thread();
   } catch (const std::system_error& error) {
-    crew->stop();
+    threads->stop();
     return Error{ErrorCode::kOverloaded, "cannot start the worker's threads: " + std::string(error.what())};
   }
-  if (Status subscribed = crew->subscribe(); !subscribed) {
-    crew->stop();
+  if (Status subscribed = threads->subscribe(); !subscribed) {
+    threads->stop();
     return subscribed.error();
   }
-  return crew;
+  return threads;
 }
 
-Status Crew::subscribe() {
+Status HandlerThreads::subscribe() {
   SubscribeOptions wanted{.queues = {}, .handlers = concurrency_, .lease = options_.lease, .worker = runner_.name()};
   for (const WorkerQueue& queue : options_.queues) wanted.queues.push_back({queue.name, queue.weight});
   {
@@ -78,20 +80,19 @@ Status Crew::subscribe() {
     }
     on_failed_(error);
   };
-  // The subscription ends before the crew does, and with it the calls of the sink.
-  auto subscription = broker_->subscribe(std::move(wanted), [this](std::vector<Lease> leases) {
-    take(std::move(leases));
-  });
+  // The subscription ends before the worker does, and with it the calls of the sink.
+  auto subscription =
+      broker_->subscribe(std::move(wanted), [this](std::vector<Lease> leases) { take(std::move(leases)); });
   if (!subscription) return subscription.error();
   {
     std::lock_guard lock(subscription_mutex_);
     subscription_ = std::move(*subscription);
   }
-  poke();  // The credit may want to be another by now.
+  wake_timekeeper();  // The credit may want to be another by now.
   return {};
 }
 
-void Crew::take(std::vector<Lease> leases) {
+void HandlerThreads::take(std::vector<Lease> leases) {
   if (leases.empty()) return;
   std::size_t bytes = 0;
   Milliseconds age{0};
@@ -103,24 +104,24 @@ void Crew::take(std::vector<Lease> leases) {
 
   const Moment now = steady_clock::now();
   auto batch = std::make_shared<LeaseBatch>(std::move(leases), now - age, link_);
-  const Moment look = std::min(batch->earliest_deadline(), now + kRoundPeriod);
+  const Moment look = std::min(batch->earliest_deadline(), now + kCheckPeriod);
   held_.add(batch);
-  intake_.add(std::move(batch));
+  queue_.add(std::move(batch));
   // After it is held: either the timekeeper's round finds the batch, or we find its plan.
-  if (look < planned_.load()) poke();
+  if (look < planned_.load()) wake_timekeeper();
 }
 
 // With the mutex held.
-void Crew::add_thread() {
-  std::thread([crew = shared_from_this()] { crew->work(); }).detach();
+void HandlerThreads::add_thread() {
+  std::thread([threads = shared_from_this()] { threads->work(); }).detach();
   ++threads_;
 }
 
-void Crew::work() {
-  std::shared_ptr<LeaseBatch> seat;
+void HandlerThreads::work() {
+  std::shared_ptr<LeaseBatch> batch_of_thread;
   while (true) {
     settler_.wait_for_room();
-    Attempt* attempt = intake_.claim(seat);
+    Attempt* attempt = queue_.claim(batch_of_thread);
     if (attempt == nullptr) break;
     if (attempt->lost()) {
       settler_.drop(*attempt);
@@ -132,15 +133,15 @@ void Crew::work() {
     Settlement settlement = runner_.run(*attempt);
     const auto took = steady_clock::now() - before;
     if (!attempt->finish()) {
-      if (must_leave(*attempt)) {
-        intake_.leave(seat);
+      if (must_exit(*attempt)) {
+        queue_.leave(batch_of_thread);
         break;
       }
       continue;
     }
-    const bool first = !intake_.measured();
-    intake_.note_duration(took);
-    if (first) poke();  // Now the credit can be chosen.
+    const bool first = !queue_.measured();
+    queue_.note_duration(took);
+    if (first) wake_timekeeper();  // Now the credit can be chosen.
     runner_.tell_hooks(*attempt, settlement.outcome, took);
     attempt->release();
     settler_.settle(*attempt, std::move(settlement));
@@ -151,28 +152,28 @@ void Crew::work() {
 }
 
 // For a handler that came back after its attempt had been settled without it.
-bool Crew::must_leave(Attempt& attempt) {
+bool HandlerThreads::must_exit(Attempt& attempt) {
   std::lock_guard lock(mutex_);
   --abandoned_;
   if (attempt.replaced) return true;
-  poked_ = true;  // The worker may take jobs again.
+  woken_ = true;  // The worker may take jobs again.
   timekeeper_woken_.notify_one();
   return false;
 }
 
-void Crew::poke() {
+void HandlerThreads::wake_timekeeper() {
   std::lock_guard lock(mutex_);
-  poked_ = true;
+  woken_ = true;
   timekeeper_woken_.notify_one();
 }
 
-bool Crew::wait_for_threads(Moment until, bool until_hurried) {
+bool HandlerThreads::wait_for_threads(Moment until, bool until_hurried) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, until, [&] { return threads_ == abandoned_ || (until_hurried && hurried_); });
   return threads_ == abandoned_;
 }
 
-void Crew::stop() {
+void HandlerThreads::stop() {
   {
     std::unique_lock lock(mutex_);
     if (std::exchange(stopping_, true)) {
@@ -189,7 +190,7 @@ void Crew::stop() {
     std::lock_guard lock(subscription_mutex_);
     subscription_.reset();
   }
-  give_back(intake_.close(), "worker " + runner_.name() + " stopped");
+  return_unstarted(queue_.close(), "worker " + runner_.name() + " stopped");
 
   // Finish. Near the end of the grace time handlers are asked to.
   if (!wait_for_threads(begin + options_.grace * 8 / 10, true)) {
@@ -227,7 +228,7 @@ void Crew::stop() {
   changed_.notify_all();
 }
 
-void Crew::ask_running_to_stop() {
+void HandlerThreads::ask_running_to_stop() {
   for (const auto& batch : held_.all()) {
     for (std::size_t i = 0; i < batch->size(); ++i) {
       Attempt& attempt = (*batch)[i];
@@ -238,7 +239,7 @@ void Crew::ask_running_to_stop() {
   }
 }
 
-void Crew::return_running() {
+void HandlerThreads::return_running() {
   for (const auto& batch : held_.all()) {
     for (std::size_t i = 0; i < batch->size(); ++i) {
       Attempt& attempt = (*batch)[i];
@@ -254,18 +255,18 @@ void Crew::return_running() {
   }
 }
 
-void Crew::hurry() {
+void HandlerThreads::hurry() {
   std::lock_guard lock(mutex_);
   hurried_ = true;
   changed_.notify_all();
 }
 
-WorkerStats Crew::stats() const {
+WorkerStats HandlerThreads::stats() const {
   WorkerStats stats;
   settler_.add_to(stats);
   stats.started = started_.load(std::memory_order_relaxed);
-  stats.waiting = intake_.waiting();
-  const int idle = intake_.idle();
+  stats.waiting = queue_.waiting();
+  const int idle = queue_.idle();
   std::lock_guard lock(mutex_);
   stats.timed_out = timed_out_;
   stats.abandoned = abandoned_;
