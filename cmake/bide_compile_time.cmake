@@ -73,11 +73,13 @@ if(BIDE_UNITY_BUILD)
   set(compiled_alone
     src/core/job_rules_test.cc src/core/retry_policy_test.cc src/core/time_text_test.cc
     src/engine/check/snapshot_check.cc src/engine/check/snapshot_repair.cc
-    src/engine/id_table_test.cc src/engine/ledger_ids_test.cc
+    src/engine/ledger_inspect.cc src/engine/id_table_test.cc src/engine/ledger_ids_test.cc
     src/engine/journal/records_test.cc src/wire/wire_test.cc
     src/brokers/rabbitmq/compat/nippy_writer.cc src/brokers/rabbitmq/compat/nippy.cc src/brokers/rabbitmq/compat/async_worker_test.cc
-    src/brokers/remote/remote_broker_test.cc src/worker/intake_test.cc src/server/health_test.cc
-    bench/bare_publish.cc bench/due_load.cc bench/measure_single_enqueue.cc)
+    src/brokers/remote/remote_broker_test.cc src/worker/lease_queue_test.cc src/server/health_test.cc
+    bench/bare_publish.cc bench/due_load.cc bench/measure_single_enqueue.cc
+    tests/support/simulated_disk_fault_test.cc tests/support/simulated_disk_test.cc
+    tests/crash/witness.cc tests/simulation/requests.cc)
   foreach(source IN LISTS compiled_alone)
     get_filename_component(folder "${PROJECT_SOURCE_DIR}/${source}" DIRECTORY)
     set_source_files_properties("${PROJECT_SOURCE_DIR}/${source}" DIRECTORY "${folder}"
