@@ -89,6 +89,16 @@ Result<std::unique_ptr<DeadSet::Session>> DeadSet::browse(const std::string& que
       });
 }
 
+// Several queues may share one of dead jobs.
+std::vector<std::string> DeadSet::distinct(const std::vector<std::string>& queues) const {
+  std::set<std::string> seen;
+  std::vector<std::string> distinct;
+  for (const std::string& queue : queues) {
+    if (seen.insert(dialect_.dead_queue(queue)).second) distinct.push_back(queue);
+  }
+  return distinct;
+}
+
 // Newest first; those that do not fit are forgotten. True: there were some.
 bool DeadSet::sort_and_cut(std::vector<Found>& found) {
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.place.newer_than(b.place); });
@@ -106,7 +116,7 @@ Status DeadSet::scan(const std::vector<std::string>& queues, const JobFilter& fi
   ahead_ = {};
   std::size_t bytes = 0;  // Since the last cut.
   std::int64_t position = 0;
-  for (const std::string& queue : queues) {
+  for (const std::string& queue : distinct(queues)) {
     const auto browsed = browse(queue, [&](Session&, const Delivery& delivery, JobInfo info) {
       // Other systems write no time; later ones are behind.
       const std::int64_t dead_at = number(delivery.message, "bide-dead-at");
@@ -158,7 +168,7 @@ Result<JobPage> DeadSet::list(const std::vector<std::string>& queues, const JobF
 
 Result<JobInfo> DeadSet::find(const std::vector<std::string>& queues, JobId id) {
   std::optional<JobInfo> found;
-  for (const std::string& queue : queues) {
+  for (const std::string& queue : distinct(queues)) {
     const auto browsed = browse(queue, [&](Session&, const Delivery&, JobInfo info) {
       if (info.job.id == id) found = std::move(info);
       return !found;
@@ -224,7 +234,7 @@ Result<std::vector<Status>> DeadSet::act(const std::vector<std::string>& queues,
       if (statuses[index]) gone.push_back(ids[index]);
     }
   };
-  for (const std::string& queue : queues) {
+  for (const std::string& queue : distinct(queues)) {
     std::vector<Chosen> chosen;
     std::size_t bytes = 0;
     const auto browsed = browse(queue, [&](Session& session, Delivery delivery, const JobInfo& info) {

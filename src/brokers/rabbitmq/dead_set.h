@@ -83,6 +83,7 @@ class DeadSet {
   using Action = std::function<void(Session& session, std::vector<Chosen> chosen, std::vector<Status>& statuses)>;
   using Reader = std::function<bool(Session& session, Delivery delivery, JobInfo info)>;
 
+  std::vector<std::string> distinct(const std::vector<std::string>& queues) const;
   static bool sort_and_cut(std::vector<Found>& found);
   Status scan(const std::vector<std::string>& queues, const JobFilter& filter, const std::optional<Place>& after);
   Result<std::vector<Status>> act(const std::vector<std::string>& queues, const std::vector<JobId>& ids,

@@ -185,6 +185,10 @@ std::string Sneakers::requeue_name(const std::string& queue) const {
   return named(options_.retry_requeue_exchange, queue + "-retry-requeue");
 }
 
+std::string Sneakers::owner_of(const std::string& key, const std::string& queue) const {
+  return !options_.retry_error_exchange.empty() && core::is_name(key) ? key : queue;
+}
+
 RetryPolicy Sneakers::policy() const {
   return options_.steps ? *options_.steps : RetryPolicy::fixed(options_.retry_timeout, options_.retry_max_times + 1);
 }
@@ -344,7 +348,8 @@ Send Sneakers::bury(const ReceivedJob& job, const Dead& outcome, Time now) const
   return send;
 }
 
-JobInfo Sneakers::dead_info(const AmqpMessage& message, const std::string&, const std::string& queue) const {
+JobInfo Sneakers::dead_info(const AmqpMessage& message, const std::string& key, const std::string& visited) const {
+  const std::string queue = owner_of(key, visited);
   JobInfo info;
   info.state = JobState::kDead;
   info.dead_reason = DeadReason::kExhausted;
@@ -385,7 +390,7 @@ Result<Send> Sneakers::replay(AmqpMessage message, const std::string& key, const
   }
   Send send;
   // To its queue and no other that may be bound to the same key.
-  send.key = queue;
+  send.key = owner_of(key, queue);
   send.delay = options.delay;
   const Field* const info = find_field(message.headers, kRetryInfo);
   if (info != nullptr && info->text() != nullptr) {

@@ -70,6 +70,8 @@ class Sneakers : public ForeignSystem {
   std::string retry_name(const std::string& queue) const;
   std::string error_name(const std::string& queue) const;
   std::string requeue_name(const std::string& queue) const;  // An exchange only.
+  // Of a message in an error queue, which several queues may share; its key tells then.
+  std::string owner_of(const std::string& key, const std::string& queue) const;
   RetryPolicy policy() const;
   std::string kind_of(const AmqpMessage& message, const std::string& queue) const;
 
