@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -161,6 +162,79 @@ TEST_F(SleepingEngine, ADelayIsNotOverWhenTheWallClockIsSetForward) {
   EXPECT_FALSE(is_there(started));
   clock_.advance(std::chrono::hours(1));
   started.wait();
+}
+
+// Knows whether the directory is locked while a segment is deleted by another thread than the engine's, which takes a while.
+class SlowRemovals final : public platform::Disk {
+ public:
+  Result<std::unique_ptr<platform::File>> open(const std::string& path, platform::OpenMode mode) override {
+    return disk_.open(path, mode);
+  }
+  Result<std::vector<std::string>> list(const std::string& directory) override { return disk_.list(directory); }
+  Result<bool> exists(const std::string& path) override { return disk_.exists(path); }
+  Status rename(const std::string& from, const std::string& to) override {
+    engine_thread_ = std::this_thread::get_id();  // Snapshots are made by no other.
+    return disk_.rename(from, to);
+  }
+  Status remove(const std::string& path) override {
+    if (path.find("/journal/") != std::string::npos && std::this_thread::get_id() != engine_thread_.load()) {
+      is_removing = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (!*locked_) removed_unlocked = true;
+    }
+    return disk_.remove(path);
+  }
+  Status make_directory(const std::string& path) override { return disk_.make_directory(path); }
+  Status sync_directory(const std::string& path) override { return disk_.sync_directory(path); }
+  Result<std::unique_ptr<platform::DirectoryLock>> lock(const std::string& directory) override {
+    auto held = disk_.lock(directory);
+    if (!held) return held;
+    *locked_ = true;
+    return std::unique_ptr<platform::DirectoryLock>(new Lock(std::move(*held), locked_));
+  }
+
+  std::atomic<bool> is_removing = false;
+  std::atomic<bool> removed_unlocked = false;
+
+ private:
+  using Flag = std::shared_ptr<std::atomic<bool>>;
+  class Lock : public platform::DirectoryLock {
+   public:
+    Lock(std::unique_ptr<platform::DirectoryLock> held, Flag locked)
+        : held_(std::move(held)), locked_(std::move(locked)) {}
+    ~Lock() override { *locked_ = false; }
+
+   private:
+    const std::unique_ptr<platform::DirectoryLock> held_;
+    const Flag locked_;
+  };
+
+  support::SimulatedDisk disk_{1};
+  std::atomic<std::thread::id> engine_thread_;
+  const Flag locked_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+TEST(ClosingEngine, KeepsTheDirectoryLockedUntilTheLastSegmentIsDeleted) {
+  SlowRemovals disk;
+  auto opened =
+      Engine::open({.directory = "/store", .segment_bytes = 64 << 10, .snapshot_bytes = 64 << 10, .disk = &disk});
+  ASSERT_TRUE(opened);
+  std::unique_ptr<Engine> engine = std::move(*opened);
+  // Jobs come and are purged, in commits that are worth another thread, until one of those deletes a segment.
+  const std::vector<Job> jobs(600, Job{.kind = "k", .body = std::string(200, 'x'), .delay = std::chrono::hours(1)});
+  const auto is_removing = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // It begins after the commit is confirmed.
+    return disk.is_removing.load();
+  };
+  for (int rounds = 0; rounds < 5000; ++rounds) {
+    ASSERT_TRUE(wait<Answers>([&](auto done) { engine->enqueue(jobs, std::move(done)); }));
+    if (is_removing()) break;
+    ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { engine->purge("default", std::move(done)); }));
+    if (is_removing()) break;
+  }
+  ASSERT_TRUE(disk.is_removing);
+  engine.reset();
+  EXPECT_FALSE(disk.removed_unlocked);
 }
 
 TEST(CommitterTest, IsIdleWhenTheWorkAfterTheCommitIsOver) {
