@@ -104,6 +104,23 @@ TEST_F(FullDisk, WithoutAReserveACrashThatWasNotChargedIsNotForgivenByAnOrderlyE
   EXPECT_EQ(crashes_of(lease.job.id), 1u);
 }
 
+// Simulation, seed 5009267: the saved body has the lease's token, as the body that a retry brings along has.
+TEST_F(FullDisk, WithoutAReserveALeaseThatSavedABodyAndCrashedIsLost) {
+  const Lease lease = lease_one();
+  const LeaseRef lost{lease.job.id, lease.token};
+  ASSERT_TRUE(ledger_->begin());
+  ASSERT_TRUE(ledger_->save_body(lost, "saved"));
+  ASSERT_TRUE(ledger_->commit());
+  kill();
+  ASSERT_TRUE(disk_.remove("/store/reserve"));
+  fill();
+  open();
+  ASSERT_TRUE(ledger_->begin());
+  const auto settled = ledger_->settle(SettleBatch::of({Settlement{.lease = lost, .outcome = RetryAt{.error = "late"}}}, {}));
+  ASSERT_FALSE(settled.at(0));
+  EXPECT_EQ(settled.at(0).error().code, ErrorCode::kLeaseLost);
+}
+
 TEST_F(FullDisk, AnOrderlyEndGivesLeasesBackFromTheReserve) {
   const Lease lease = lease_one();
   EXPECT_EQ(enqueue_until_refused().code, ErrorCode::kDiskFull);

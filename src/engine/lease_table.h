@@ -12,6 +12,7 @@ namespace bide::engine {
 
 struct Running {
   std::uint64_t token = 0;
+  std::uint64_t lost_token = 0;      // Of an attempt that crashed and is not charged yet; `token` is 0 then.
   Slot slot = kNoSlot;               // kNoSlot: a free place.
   std::uint32_t subscription = 0;    // 0: none any more, the process was restarted.
   std::int64_t started_ms = 0;

@@ -162,7 +162,7 @@ Status Ledger::charge_crashes() {
     // There is no reserve either. Making room may need the store, so it opens, and the crash is charged later.
     Running& running = lease_of(slot);
     running.crashed = true;
-    running.token = 0;  // Whoever has it has lost the lease.
+    running.lost_token = std::exchange(running.token, 0);  // Whoever has it has lost the lease.
     running.lease_ms = 0;
     running.deadline_ms = elapsed_us_ / 1000;
     lease_check_ms_ = std::min(lease_check_ms_, elapsed_us_ / 1000 + kRoomRetryMs);

@@ -68,6 +68,10 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const En
   }
   if (state_[slot].entry_state() != EntryState::kRunning || lease_of(slot).token != lease.token) {
     if (state_[slot].entry_state() == EntryState::kQuarantined) return lease_lost(lease.id);
+    // A body that this lease saved has its token, too, and is not the end of it.
+    if (state_[slot].entry_state() == EntryState::kRunning && lease_of(slot).lost_token == lease.token) {
+      return lease_lost(lease.id);
+    }
     const auto before = settled_before(slot, settlement);
     if (!before) return before.error();
     return *before ? Status() : lease_lost(lease.id);
