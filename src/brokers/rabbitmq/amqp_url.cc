@@ -14,6 +14,7 @@ namespace bide::brokers::rabbitmq {
 
 namespace {
 
+using namespace std::chrono_literals;
 using core::quoted;
 
 constexpr std::size_t kPrefixBytes = 64;  // With the longest queue name still within AMQP's 255 bytes.
@@ -38,31 +39,29 @@ Result<bool> yes_or_no(std::string_view text) {
 
 // ---- Options: name=value behind the question mark.
 
-template <class T, T Settings::*field>
-Status set_number(Settings& settings, const std::string& value, std::uint64_t least, std::uint64_t most) {
+template <class T>
+Status set_number(T& field, const std::string& value, std::uint64_t least, std::uint64_t most) {
   const Result<std::uint64_t> number = whole_number(value, least, most);
   if (!number) return number.error();
-  settings.*field = static_cast<T>(*number);
+  field = static_cast<T>(*number);
   return {};
 }
 
-template <bool Settings::*field>
-Status set_flag(Settings& settings, const std::string& value) {
+Status set_flag(bool& field, const std::string& value) {
   const Result<bool> flag = yes_or_no(value);
   if (!flag) return flag.error();
-  settings.*field = *flag;
+  field = *flag;
   return {};
 }
 
-template <Milliseconds Settings::*field>
-Status set_duration(Settings& settings, const std::string& value, Milliseconds least, Milliseconds most) {
+Status set_duration(Milliseconds& field, const std::string& value, Milliseconds least, Milliseconds most) {
   const Result<Milliseconds> duration = core::parse_duration(value);
   if (!duration) return duration.error();
   if (*duration < least || *duration > most) {
     return invalid("invalid duration " + quoted(value) + "; allowed: " + core::format_duration(least) + " to " +
                    core::format_duration(most));
   }
-  settings.*field = *duration;
+  field = *duration;
   return {};
 }
 
@@ -110,48 +109,6 @@ Status set_precision(Settings& settings, const std::string& value) {
   return {};
 }
 
-Status set_heartbeat(Settings& settings, const std::string& value) {
-  using namespace std::chrono_literals;
-  return set_duration<&Settings::heartbeat>(settings, value, 1s, 10min);
-}
-Status set_patience(Settings& settings, const std::string& value) {
-  using namespace std::chrono_literals;
-  return set_duration<&Settings::patience>(settings, value, 100ms, 1h);
-}
-Status set_consumer_timeout(Settings& settings, const std::string& value) {
-  using namespace std::chrono_literals;
-  return set_duration<&Settings::consumer_timeout>(settings, value, 1s, std::chrono::hours(24 * 3650));
-}
-Status set_dead_retention(Settings& settings, const std::string& value) {
-  return set_duration<&Settings::dead_retention>(settings, value, Milliseconds(0), std::chrono::hours(24 * 3650));
-}
-Status set_cancel_memory(Settings& settings, const std::string& value) {
-  using namespace std::chrono_literals;
-  return set_duration<&Settings::notice_retention>(settings, value, 1h, std::chrono::hours(24 * 36500));
-}
-Status set_window(Settings& settings, const std::string& value) {
-  return set_number<std::uint32_t, &Settings::window>(settings, value, 1, 65535);
-}
-Status set_max_length(Settings& settings, const std::string& value) {
-  return set_number<std::uint64_t, &Settings::max_length>(settings, value, 0, 1'000'000'000'000);
-}
-Status set_delivery_limit(Settings& settings, const std::string& value) {
-  return set_number<std::uint32_t, &Settings::delivery_limit>(settings, value, 4, 1'000'000'000);
-}
-Status set_max_message_size(Settings& settings, const std::string& value) {
-  return set_number<std::uint64_t, &Settings::max_message_size>(settings, value, 1, 536'870'912);
-}
-Status set_ca(Settings& settings, const std::string& value) { return settings.tls.ca = value, Status(); }
-Status set_certificate(Settings& settings, const std::string& value) {
-  return settings.tls.certificate = value, Status();
-}
-Status set_key(Settings& settings, const std::string& value) { return settings.tls.key = value, Status(); }
-Status set_verify(Settings& settings, const std::string& value) {
-  const Result<bool> flag = yes_or_no(value);
-  if (!flag) return flag.error();
-  settings.tls.verify = *flag;
-  return {};
-}
 Status set_compat(Settings& settings, const std::string& value) {
   if (value != "sneakers" && value != "async-worker") {
     return invalid("invalid mode " + quoted(value) + "; allowed is sneakers or async-worker");
@@ -166,27 +123,29 @@ struct Option {
   bool tls_only = false;
 };
 
+constexpr Milliseconds kTenYears = std::chrono::hours(24 * 3650);
+
 constexpr std::array kOptions = {
     Option{"prefix", set_prefix},
     Option{"queue_type", set_queue_type},
     Option{"radix", set_radix},
     Option{"precision", set_precision},
-    Option{"max_length", set_max_length},
-    Option{"delivery_limit", set_delivery_limit},
-    Option{"dead_retention", set_dead_retention},
-    Option{"declare", set_flag<&Settings::declare>},
-    Option{"cancel", set_flag<&Settings::notices>},
-    Option{"cancel_memory", set_cancel_memory},
-    Option{"heartbeat", set_heartbeat},
-    Option{"patience", set_patience},
-    Option{"consumer_timeout", set_consumer_timeout},
-    Option{"window", set_window},
-    Option{"max_message_size", set_max_message_size},
+    Option{"max_length", [](Settings& s, const std::string& v) { return set_number(s.max_length, v, 0, 1'000'000'000'000); }},
+    Option{"delivery_limit", [](Settings& s, const std::string& v) { return set_number(s.delivery_limit, v, 4, 1'000'000'000); }},
+    Option{"dead_retention", [](Settings& s, const std::string& v) { return set_duration(s.dead_retention, v, 0ms, kTenYears); }},
+    Option{"declare", [](Settings& s, const std::string& v) { return set_flag(s.declare, v); }},
+    Option{"cancel", [](Settings& s, const std::string& v) { return set_flag(s.notices, v); }},
+    Option{"cancel_memory", [](Settings& s, const std::string& v) { return set_duration(s.notice_retention, v, 1h, 10 * kTenYears); }},
+    Option{"heartbeat", [](Settings& s, const std::string& v) { return set_duration(s.heartbeat, v, 1s, 10min); }},
+    Option{"patience", [](Settings& s, const std::string& v) { return set_duration(s.patience, v, 100ms, 1h); }},
+    Option{"consumer_timeout", [](Settings& s, const std::string& v) { return set_duration(s.consumer_timeout, v, 1s, kTenYears); }},
+    Option{"window", [](Settings& s, const std::string& v) { return set_number(s.window, v, 1, 65535); }},
+    Option{"max_message_size", [](Settings& s, const std::string& v) { return set_number(s.max_message_size, v, 1, 536'870'912); }},
     Option{"compat", set_compat},
-    Option{"ca", set_ca, true},
-    Option{"cert", set_certificate, true},
-    Option{"key", set_key, true},
-    Option{"verify", set_verify, true},
+    Option{"ca", [](Settings& s, const std::string& v) { return s.tls.ca = v, Status(); }, true},
+    Option{"cert", [](Settings& s, const std::string& v) { return s.tls.certificate = v, Status(); }, true},
+    Option{"key", [](Settings& s, const std::string& v) { return s.tls.key = v, Status(); }, true},
+    Option{"verify", [](Settings& s, const std::string& v) { return set_flag(s.tls.verify, v); }, true},
 };
 
 // Understood by the modes for other systems only, which check the values.

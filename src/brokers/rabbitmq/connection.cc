@@ -56,6 +56,13 @@ Error server_error(int reply_code, const amqp_bytes_t& text) {
   return {code_of(reply_code), "the server said: " + to_string(text)};
 }
 
+amqp_queue_declare_t queue_request(const std::string& name) {
+  amqp_queue_declare_t request{};
+  request.queue = bytes_of(name);
+  request.arguments = amqp_empty_table;
+  return request;
+}
+
 // Content that follows a method: deliver, return or get-ok.
 struct Assembly {
   enum class Of { kNothing, kDelivery, kReturn } of = Of::kNothing;
@@ -155,8 +162,32 @@ struct Connection::State {
     return {};
   }
 
+  // Without waiting for an answer.
+  template <class Request>
+  Status send(ChannelNumber channel, amqp_method_number_t id, Request request) {
+    if (!alive) return gone();
+    return written(amqp_send_method(connection, channel, id, &request));
+  }
+
+  Result<const amqp_queue_declare_ok_t*> declare_queue(ChannelNumber channel, const amqp_queue_declare_t& request) {
+    return call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);
+  }
+
   amqp_table_t table(const FieldTable& fields) { return to_amqp_table(fields, scratch); }
 
+  // Of basic.deliver or basic.get-ok.
+  template <class Method>
+  void begin_delivery(ChannelNumber channel, const Method& method, std::string consumer) {
+    Assembly& assembly = assemblies[channel] = {};
+    assembly.of = Assembly::Of::kDelivery;
+    assembly.delivery = {channel,
+                         std::move(consumer),
+                         method.delivery_tag,
+                         method.redelivered != 0,
+                         to_string(method.exchange),
+                         to_string(method.routing_key),
+                         {}};
+  }
   Result<std::optional<Event>> take_method(const amqp_frame_t& frame);
   Result<std::optional<Event>> take_frame(const amqp_frame_t& frame);
   std::optional<Event> finish(Assembly& assembly);
@@ -307,24 +338,19 @@ Status Connection::declare_exchange(ChannelNumber channel, const ExchangeSpec& e
 }
 
 Result<QueueCounts> Connection::declare_queue(ChannelNumber channel, const QueueSpec& queue) {
-  amqp_queue_declare_t request{};
-  request.queue = bytes_of(queue.name);
+  amqp_queue_declare_t request = queue_request(queue.name);
   request.durable = queue.durable ? 1 : 0;
   request.arguments = state_->table(queue.arguments);
-  const auto answer =
-      state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);
+  const auto answer = state_->declare_queue(channel, request);
   recycle_amqp_pool(&state_->scratch);
   if (!answer) return answer.error();
   return QueueCounts{(*answer)->message_count, (*answer)->consumer_count};
 }
 
 Result<std::string> Connection::declare_private_queue(ChannelNumber channel, const std::string& name) {
-  amqp_queue_declare_t request{};
-  request.queue = bytes_of(name);
+  amqp_queue_declare_t request = queue_request(name);
   request.exclusive = 1;
-  request.arguments = amqp_empty_table;
-  const auto answer =
-      state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);
+  const auto answer = state_->declare_queue(channel, request);
   if (!answer) return answer.error();
   return to_string((*answer)->queue);
 }
@@ -348,23 +374,17 @@ Status Connection::bind(ChannelNumber channel, const BindingSpec& binding) {
 }
 
 Result<QueueCounts> Connection::look_at_queue(ChannelNumber channel, const std::string& name) {
-  amqp_queue_declare_t request{};
-  request.queue = bytes_of(name);
+  amqp_queue_declare_t request = queue_request(name);
   request.passive = 1;
-  request.arguments = amqp_empty_table;
-  const auto answer =
-      state_->call<amqp_queue_declare_ok_t>(channel, AMQP_QUEUE_DECLARE_METHOD, AMQP_QUEUE_DECLARE_OK_METHOD, request);
+  const auto answer = state_->declare_queue(channel, request);
   if (!answer) return answer.error();
   return QueueCounts{(*answer)->message_count, (*answer)->consumer_count};
 }
 
 Status Connection::ask_counts(ChannelNumber channel, const std::string& name) {
-  if (!state_->alive) return state_->gone();
-  amqp_queue_declare_t request{};
-  request.queue = bytes_of(name);
+  amqp_queue_declare_t request = queue_request(name);
   request.passive = 1;
-  request.arguments = amqp_empty_table;
-  return state_->written(amqp_send_method(state_->connection, channel, AMQP_QUEUE_DECLARE_METHOD, &request));
+  return state_->send(channel, AMQP_QUEUE_DECLARE_METHOD, request);
 }
 
 Status Connection::look_at_exchange(ChannelNumber channel, const std::string& name) {
@@ -415,7 +435,7 @@ Status Connection::consume(ChannelNumber channel, const ConsumeOptions& options)
   request.arguments = state_->table(options.arguments);
   Status status;
   if (options.no_wait) {
-    status = state_->written(amqp_send_method(state_->connection, channel, AMQP_BASIC_CONSUME_METHOD, &request));
+    status = state_->send(channel, AMQP_BASIC_CONSUME_METHOD, request);
   } else {
     status =
         state_->ask<amqp_basic_consume_ok_t>(channel, AMQP_BASIC_CONSUME_METHOD, AMQP_BASIC_CONSUME_OK_METHOD, request);
@@ -430,11 +450,10 @@ Status Connection::cancel(ChannelNumber channel, const std::string& tag) {
 }
 
 Status Connection::get(ChannelNumber channel, const std::string& queue, bool no_ack) {
-  if (!state_->alive) return state_->gone();
   amqp_basic_get_t request{};
   request.queue = bytes_of(queue);
   request.no_ack = no_ack ? 1 : 0;
-  return state_->written(amqp_send_method(state_->connection, channel, AMQP_BASIC_GET_METHOD, &request));
+  return state_->send(channel, AMQP_BASIC_GET_METHOD, request);
 }
 
 Status Connection::publish(ChannelNumber channel, const std::string& exchange, const std::string& key,
@@ -474,28 +493,12 @@ Result<std::optional<Event>> Connection::State::take_method(const amqp_frame_t& 
   switch (frame.payload.method.id) {
     case AMQP_BASIC_DELIVER_METHOD: {
       const auto& method = *static_cast<const amqp_basic_deliver_t*>(decoded);
-      Assembly& assembly = assemblies[channel] = {};
-      assembly.of = Assembly::Of::kDelivery;
-      assembly.delivery = {channel,
-                           to_string(method.consumer_tag),
-                           method.delivery_tag,
-                           method.redelivered != 0,
-                           to_string(method.exchange),
-                           to_string(method.routing_key),
-                           {}};
+      begin_delivery(channel, method, to_string(method.consumer_tag));
       return std::optional<Event>();
     }
     case AMQP_BASIC_GET_OK_METHOD: {
       const auto& method = *static_cast<const amqp_basic_get_ok_t*>(decoded);
-      Assembly& assembly = assemblies[channel] = {};
-      assembly.of = Assembly::Of::kDelivery;
-      assembly.delivery = {channel,
-                           "",
-                           method.delivery_tag,
-                           method.redelivered != 0,
-                           to_string(method.exchange),
-                           to_string(method.routing_key),
-                           {}};
+      begin_delivery(channel, method, "");
       return std::optional<Event>();
     }
     case AMQP_BASIC_GET_EMPTY_METHOD:
