@@ -47,10 +47,11 @@ std::string_view code_of(const Failure& failure) {
 int report(const Failure& failure, bool json) {
   std::fflush(stdout);
   if (json) {
-    const JsonObject error = JsonObject()
-                                 .add("code", code_of(failure))
-                                 .add("message", core::without_secrets(failure.message))
-                                 .add("exit", failure.exit_code);
+    JsonObject error;
+    error.add("code", code_of(failure))
+        .add("message", core::without_secrets(failure.message))
+        .add("exit", failure.exit_code);
+    if (!failure.id.empty()) error.add("id", failure.id);
     std::fprintf(stderr, "%s\n", JsonObject().add("error", error).text().c_str());
   } else {
     tell("error: " + failure.message);

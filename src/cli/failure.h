@@ -44,7 +44,7 @@ inline constexpr auto kExitCodes = std::to_array<ExitCodeInfo>({
     {kJobFailed, "job_failed",
      "With --wait: the job is dead. With audit and doctor: something is wrong. With dead replay: too many failed "
      "again."},
-    {kUsage, "usage", "What was typed is not right."},
+    {kUsage, "usage", "What was typed is not right, or the job is in a state that does not allow it."},
     {kDamagedData, "damaged", "Stored data is damaged, or was written by a newer version."},
     {kNotThere, "not_found", "There is no such job, queue, file, program or store."},
     {kUnreachable, "unavailable", "The broker does not answer."},
@@ -63,10 +63,12 @@ struct Failure {
   int exit_code = kInternal;
   std::string message;
   std::string code = {};  // For programs; empty: the name of the exit code.
+  std::string id = {};    // For programs: of the job that it is about, where they cannot know it.
 };
 
 int exit_code_of(ErrorCode code);
-// One line on stderr: the message, or {"error":{"code":"not_found","message":"...","exit":66}}. Returns the exit code.
+// One line on stderr: the message, or {"error":{"code":"not_found","message":"...","exit":66}},
+// with an id if there is one. Returns the exit code.
 int report(const Failure& failure, bool json);
 
 // A mistake in what was typed.

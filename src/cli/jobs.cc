@@ -259,15 +259,17 @@ Milliseconds timeout_of(const Invocation& call) {
 int wait_and_print(const Client& client, JobId id, Milliseconds timeout, bool json, const Warnings* warnings) {
   const auto info = client.wait_for(id, timeout);
   if (!info && info.error().code == ErrorCode::kUnavailable) {
-    throw Failure{kTryAgain, "job " + id.to_string() + " was neither done nor dead after " +
-                                 core::format_duration(timeout) + "; `bide job explain " + id.to_string() + "` says why"};
+    throw Failure{.exit_code = kTryAgain,
+                  .message = "job " + id.to_string() + " was neither done nor dead after " +
+                             core::format_duration(timeout) + "; `bide job explain " + id.to_string() + "` says why",
+                  .id = id.to_string()};
   }
   if (!info) {
     const std::string enqueued = warnings == nullptr ? "" : "job " + id.to_string() + " is enqueued, but ";
     throw Failure{exit_code_of(info.error().code),
                   enqueued + "waiting for " + (warnings == nullptr ? "job " + id.to_string() : "it") +
                       " failed: " + info.error().message,
-                  std::string(to_string(info.error().code))};
+                  std::string(to_string(info.error().code)), id.to_string()};
   }
   if (json) {
     JsonObject object = job_json(*info);

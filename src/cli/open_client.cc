@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "brokers/open_broker.h"
 #include "cli/failure.h"
 #include "core/quote.h"
 
@@ -15,15 +16,19 @@ namespace {
 
 constexpr std::string_view kEmbedded = "bide:";
 
-// Commands that look around must not leave an empty store behind in a directory that was mistyped.
+// Commands that look around must not leave an empty store behind where the directory was mistyped, or holds something
+// else.
 void require_store(const std::string& url) {
-  // What is wrong with the URL itself is said by whoever opens it.
-  if (!url.starts_with(kEmbedded) || url.starts_with("bide://")) return;
-  const std::string_view directory = std::string_view(url).substr(kEmbedded.size(), url.find('?') - kEmbedded.size());
-  if (directory.find('%') != std::string_view::npos) return;
+  namespace fs = std::filesystem;
+  // What is wrong with the URL, or with the place, is said by whoever opens it.
+  const auto options = brokers::parse_engine_url(url);
+  if (!options) return;
+  const fs::path directory(options->directory);
   std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::path(directory), ignored)) return;
-  throw Failure{kNotThere, "there is no store in " + core::quoted(directory) +
+  const bool is_there = fs::exists(directory, ignored);
+  const bool has_journal = fs::status(directory / "journal", ignored).type() != fs::file_type::not_found;
+  if (is_there && (has_journal || !fs::is_directory(directory, ignored))) return;
+  throw Failure{kNotThere, "there is no store in " + core::quoted(options->directory) +
                                "; `bide enqueue` makes one, --url or BIDE_URL names another"};
 }
 

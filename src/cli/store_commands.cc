@@ -161,7 +161,7 @@ constexpr std::uint64_t kSmallSegment = 1ull << 20;
 std::string reason(const engine::Engine::DiskUse& use, std::uint64_t done, Milliseconds retention) {
   std::string text =
       use.journal_bytes <= use.live_bytes + kSmallSegment
-          ? "nearly everything in the journal is needed"
+          ? "the current segment is kept as it is; at most 1 MiB of the journal is not needed"
           : "the rest is room written ahead, and garbage among what is needed, at most half of each file";
   if (done > 0) {
     text += "; " + number(done) +

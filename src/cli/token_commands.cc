@@ -46,6 +46,15 @@ void make_data_directory(const Invocation& call, const std::string& file) {
   if (!call.has(kFileFlag.name)) take(platform::real_disk().make_directory(file.substr(0, file.rfind('/'))));
 }
 
+void require_data_directory(const Invocation& call, const std::string& file) {
+  if (call.has(kFileFlag.name)) return;
+  const std::string directory = file.substr(0, file.rfind('/'));
+  const auto exists = platform::real_disk().exists(directory);
+  if (!exists || *exists) return;  // What else is wrong is said by whoever reads the file.
+  throw Failure{kNotThere, "there is no data directory " + core::quoted(directory) +
+                               "; `bide token create` makes it, --url or BIDE_URL names another"};
+}
+
 std::uint8_t scopes_of(const Invocation& call) {
   if (!call.has("--scope")) fail_usage("--scope is missing; allowed are read, write, work and admin, joined by commas");
   std::uint8_t scopes = 0;
@@ -137,14 +146,16 @@ int create_token(const Invocation& call) {
 }
 
 int list_tokens(const Invocation& call) {
-  const TokenList tokens = take(server::read_tokens(file_of(call)));
+  const std::string file = file_of(call);
+  require_data_directory(call, file);
+  const TokenList tokens = take(server::read_tokens(file));
   if (call.json()) {
     const JsonArray array(tokens, [](const Token& token) { return token_json(token); });
     print(JsonObject().add("tokens", array));
     return kOk;
   }
   if (tokens.empty()) {
-    say("no tokens in " + file_of(call));
+    say("no tokens in " + file);
     return kOk;
   }
   Table table({"name", "scopes", "queues", "created", "expires", ""});

@@ -71,7 +71,7 @@ void encode_meta(Encoder& out, const State& state, Address at) {
   for (const Running& running : state.leases().places()) {
     if (running.slot == kNoSlot) continue;
     out.id(state[running.slot].id);
-    out.u64(running.token);
+    out.u64(running.token != 0 ? running.token : running.lost_token);
     out.i64(running.started_ms);
     out.string(state.workers()[running.worker]);
     out.u8(static_cast<std::uint8_t>((running.outlives_process ? kOutlivesProcess : 0) |

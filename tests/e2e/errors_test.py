@@ -160,6 +160,27 @@ class ErrorsTest(command.CommandTest):
             with self.subTest(words=words):
                 self.assertEqual(self.run_bide(*words)[0], 66)
 
+    def test_commands_that_look_leave_a_directory_without_a_store_as_it_is(self):
+        os.mkdir(f"{self.folder}/empty")
+        for words in (["job", "list"], ["job", "show", ID], ["job", "wait", ID], ["job", "cancel", ID], ["queue", "list"],
+                      ["queue", "pause", "q"], ["dead", "list"], ["dead", "export"], ["audit"], ["doctor"], ["top"]):
+            with self.subTest(words=words):
+                self.assert_fails(66, "there is no store in './empty'", *words, "--url", "bide:./empty")
+        for words in (["check"], ["repair"], ["compact"]):
+            with self.subTest(words=words):
+                self.assert_fails(66, "there is no store in", "store", *words, "empty")
+        self.assertEqual(os.listdir(f"{self.folder}/empty"), [])
+        self.bide("enqueue", "k", "--url", "bide:./empty")
+        self.assertEqual(len(self.bide_json("job", "list", "--url", "bide:./empty")["jobs"]), 1)
+
+    def test_a_wait_that_fails_after_the_enqueue_names_the_job_for_programs(self):
+        code, out, err = self.run_bide("enqueue", "k", "--wait", "--timeout", "50ms", "--json")
+        self.assertEqual((code, out), (75, ""))
+        job, = self.bide_json("job", "list")["jobs"]
+        error = json.loads(err)["error"]
+        self.assertEqual((error["code"], error["id"]), ("try_again", job["id"]))
+        self.assertNotIn("id", json.loads(self.run_bide("enqueue", "k", "--banana", "--json")[2])["error"])
+
     def test_a_unique_key_that_is_held_is_75(self):
         self.bide("enqueue", "k", "--unique", "one")
         self.assert_fails(75, "one", "enqueue", "k", "--unique", "one")

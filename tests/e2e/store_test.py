@@ -175,7 +175,7 @@ class StoreTest(command.CommandTest):
     def test_compacting_keeps_every_job(self):
         report = self.bide_json("store", "compact", "data")
         self.assertGreater(report["live_bytes"], 0)
-        self.assertIn("is needed", report["why_not_less"])
+        self.assertIn("the current segment is kept", report["why_not_less"])
         self.assertEqual(self.bide_json("audit")["live"], 5)
         self.bide("store", "check", "data")
 

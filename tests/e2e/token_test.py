@@ -1,5 +1,6 @@
 """Tokens from the command line."""
 
+import json
 import os
 import stat
 import subprocess
@@ -56,6 +57,12 @@ class TokenTest(command.CommandTest):
         self.assert_fails(64, "--token-file", "token", "list", "--url", "amqp://localhost")
         self.assert_fails(64, "where the server runs", "token", "list", "--url", "http://localhost:7070")
 
+    def test_a_list_without_a_data_directory_is_66_and_makes_none(self):
+        self.assert_fails(66, "there is no data directory './data'", "token", "list")
+        self.assertEqual(os.listdir(self.folder), [])
+        os.mkdir(f"{self.folder}/data")
+        self.assertIn("no tokens", self.bide("token", "list"))
+
     def test_a_file_that_others_may_read_is_refused(self):
         self.bide("token", "create", "one", "--scope", "read")
         os.chmod(f"{self.folder}/data/tokens", 0o644)
@@ -108,6 +115,8 @@ class TokenTest(command.CommandTest):
         self.assertEqual((code, out), (77, ""))
         job, = self.bide_json("job", "list")["jobs"]
         self.assertRegex(err, rf"^bide: error: job {job['id']} is enqueued, but waiting for it failed: [^\n]*read[^\n]*\n$")
+        _, _, err = self.run_bide("enqueue", "k", "--wait", "--json", "--url", server.url, environment={"BIDE_TOKEN": token})
+        self.assertIn(json.loads(err)["error"]["id"], [job["id"] for job in self.bide_json("job", "list")["jobs"]])
 
     def test_draining_without_the_right_to_read_is_refused_before_a_job_runs(self):
         token = self.bide("token", "create", "worker", "--scope", "work").strip()

@@ -267,10 +267,12 @@ void Consumer::State::take_event(Event event) {
   if (const ConsumerCancelled* cancelled = std::get_if<ConsumerCancelled>(&event)) {
     const auto found = sources.find(cancelled->channel);
     if (found != sources.end() && found->second->consumers.cancelled(cancelled->consumer) > 0) {
+      const std::shared_ptr<Source> source = found->second;
       // The queue is gone, or has a new leader. Made again, or found again, after a moment.
       dialect.forget();
-      look_for_lost(found->second->queue);
-      found->second->next_try = steady_clock::now() + found->second->backoff.next();
+      look_for_lost(source->queue);
+      source->next_try = steady_clock::now() + source->backoff.next();
+      if (!source->consumers.any()) retire(source);
     }
     return;
   }

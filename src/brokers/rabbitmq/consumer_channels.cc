@@ -70,7 +70,7 @@ void Consumer::State::set_limits(Subscriber& subscriber, std::optional<int> cred
 int Consumer::State::wanted_prefetch(const Source& source) const {
   const Subscriber& owner = *source.owner;
   const std::int64_t credit = owner.credit_now() - owner.detached;
-  if (owner.ended || credit <= 0 || log.board().is_paused(source.queue)) return 0;
+  if (owner.ended || source.retired || credit <= 0 || log.board().is_paused(source.queue)) return 0;
   // What came beyond the limit would wait here, where nobody may have it.
   if (owner.delivery_limit && *owner.delivery_limit <= owner.delivered) return 0;
   std::int64_t weights = 0;
@@ -238,6 +238,23 @@ void Consumer::State::stop(const std::shared_ptr<Source>& source) {
     if (!std::exchange(source->astray, true)) source->astray_since = steady_clock::now();
     if (!cancel(source, *tag)) return;
   }
+  for (JobDelivery& delivery : std::exchange(source->buffer, {})) put_back(std::move(delivery));
+}
+
+// RabbitMQ 3.10 can lose sight of a consumer on a channel whose consumer it has cancelled: when the queue is made again at
+// once, what it learns late of the old one ends the new one, whose deliveries never arrive. So the next consumer is on
+// a channel of its own; what is out on this one can be settled.
+void Consumer::State::retire(const std::shared_ptr<Source>& source) {
+  auto next = std::make_shared<Source>();
+  next->owner = source->owner;
+  next->queue = source->queue;
+  next->weight = source->weight;
+  next->served = source->served;
+  next->backoff = source->backoff;
+  next->next_try = source->next_try;
+  std::replace(source->owner->sources.begin(), source->owner->sources.end(), source, next);
+  source->retired = true;
+  if (!std::exchange(source->astray, true)) source->astray_since = steady_clock::now();
   for (JobDelivery& delivery : std::exchange(source->buffer, {})) put_back(std::move(delivery));
 }
 

@@ -117,6 +117,7 @@ struct Consumer::State {
   bool cancel(const std::shared_ptr<Source>& source, const std::string& tag);
   void look_for_lost(const std::string& queue);
   void look_for_lost_again(const std::string& queue);
+  void retire(const std::shared_ptr<Source>& source);
   void lose_channel(std::shared_ptr<Source> source);  // By value: the caller's may be the one in `sources`.
   int wanted_prefetch(const Source& source) const;
   void lend();

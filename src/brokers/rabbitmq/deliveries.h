@@ -55,6 +55,7 @@ struct Source {
   bool open = false;    // The channel.
   bool astray = false;  // A message may be out that was never seen, until the channel is closed.
   Steady astray_since = {};
+  bool retired = false;  // Another source has taken its place; here is only what was out before.
   ChannelConsumers consumers;
   int extra = 0;    // Lent by queues that have nothing.
   int stalled = 0;  // Deliveries whose copy the server does not take. They use up the prefetch ...

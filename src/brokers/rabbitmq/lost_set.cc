@@ -163,11 +163,13 @@ Result<std::size_t> LostSet::bring_back(const std::string& queue) {
   if (lost->messages == 0) return std::size_t{0};
   // Not what the server has given up or was told to take: it would come back for ever.
   const std::string source = dialect_.source(queue);
-  const auto is_its = [&](const LostMessage& each) { return each.queue == queue || each.destination == source; };
+  const auto is_its = [&](const LostMessage& each) {
+    // Messages of another system name no queue of bide's, and bring deaths of their own along.
+    if (of_others_) return each.destination == source;
+    return each.queue == queue && each.why == kNoWayToGo;
+  };
   const Result<std::vector<Moved>> moved =
-      requeue([&](const LostMessage& each) {
-        return is_its(each) && each.why == kNoWayToGo && (declares_ || each.is_due);
-      }, queue);
+      requeue([&](const LostMessage& each) { return is_its(each) && (declares_ || each.is_due); }, queue);
   if (!moved) return moved.error();
   std::size_t brought = 0;
   for (const Moved& each : *moved) brought += each.status ? 1 : 0;

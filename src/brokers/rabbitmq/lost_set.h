@@ -52,6 +52,7 @@ class LostSet {
   LostSet(const Settings& settings, const Dialect& dialect, QueueBrowser& browser, Publisher& publisher)
       : names_(settings.prefix),
         declares_(settings.declare),
+        of_others_(!settings.compat.empty()),
         dialect_(dialect),
         browser_(browser),
         publisher_(publisher) {}
@@ -75,6 +76,7 @@ class LostSet {
 
   const Names names_;
   const bool declares_;
+  const bool of_others_;  // The messages are those of another system.
   const Dialect& dialect_;
   QueueBrowser& browser_;
   Publisher& publisher_;

@@ -74,6 +74,7 @@ Status NoticeLog::read_log() {
   if (Status status = connection_->consume(kLogChannel, options); !status) return status;
   unacked_ = 0;
   log_open_ = true;
+  last_logged_ = steady_clock::now();
   return {};
 }
 
@@ -81,7 +82,9 @@ void NoticeLog::log_is_closed() {
   log_open_ = false;
   timers_.after(kTryAgain, [this, written = marker_] {
     // When the connection is lost over it, the next event says so.
-    if (connection_ != nullptr && written == marker_ && !log_open_) (void)read_log();
+    if (connection_ == nullptr || written != marker_ || log_open_) return;
+    // The last marker may have gone nowhere: a stream that is not there keeps nothing, and nobody is told.
+    if (read_log() && !read_) write_marker();
   });
 }
 
@@ -94,7 +97,7 @@ void NoticeLog::write_marker() {
     if (status) return;
     tasks->post([this, written] {
       timers_.after(kTryAgain, [this, written] {
-        if (written == marker_ && log_open_) write_marker();
+        if (connection_ != nullptr && written == marker_ && !read_) write_marker();
       });
     });
   };
@@ -105,13 +108,14 @@ void NoticeLog::write_marker() {
 
 // When the server takes no messages the marker cannot be written, but the log can be read, and nobody can have had a
 // notice confirmed meanwhile: after a while without another notice all are known. A stream without a leader is waited for:
-// whoever has not read it would run what is cancelled or paused.
+// whoever has not read it would run what is cancelled or paused. Its channel is closed at once when it is read, so a channel
+// that stays open is read from.
 void NoticeLog::watch_silence(const std::string& written) {
   timers_.after(kTryAgain, [this, written] {
     if (read_ || written != marker_ || connection_ == nullptr) return;
     const Steady moment = steady_clock::now();
     const bool blocked = publisher_.pressure().level == Pressure::Level::kBlocked;
-    if (blocked && moment - last_logged_ > kSilence) {
+    if (blocked && log_open_ && moment - last_logged_ > kSilence) {
       read_ = true;
       return;
     }

@@ -192,7 +192,7 @@ std::optional<Milliseconds> Publisher::State::longest_wait() const {
   if (connection == nullptr) longest = std::min(longest, until(next_connect));
   if (stop_at) longest = std::min(longest, until(*stop_at));
   for (const Lane* lane : {&jobs, &notices}) {
-    if (!lane->later.empty()) longest = std::min(longest, until(lane->later.front().first));
+    if (!lane->later.empty()) longest = std::min(longest, until(lane->later.begin()->first));
     if (!lane->waiting.empty() || !lane->old.empty()) longest = std::min(longest, Milliseconds(100));
     const SentOn& current = lane->current;
     if (current.open > 0) {

@@ -1,6 +1,7 @@
 // From what waits to be published to what is confirmed.
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "brokers/rabbitmq/job_message.h"
@@ -19,6 +20,7 @@ using std::chrono::steady_clock;
 // Confirms are looked at after so many publishes, so that neither side waits for the other.
 constexpr int kBurst = 64;
 constexpr Milliseconds kNotNow{100};
+constexpr Milliseconds kConsumersAreTold{500};
 constexpr Milliseconds kRenewalPause{500};
 constexpr Milliseconds kFull{10'000};
 constexpr Milliseconds kFullFor{10'000};
@@ -192,13 +194,16 @@ void Publisher::State::take_counts(const std::string& queue, std::uint64_t messa
   backlogs.counted(queue, messages, steady_clock::now());
   counted.clear();
   // Those that waited for it are the next.
-  std::erase_if(jobs.later, [&](auto& each) {
-    PendingPublish& pending = each.second;
-    if (!pending.awaits_count || pending.publication.to.name != queue) return false;
-    pending.awaits_count = false;
-    jobs.waiting.push_back(std::move(pending));
-    return true;
-  });
+  for (auto each = jobs.later.begin(); each != jobs.later.end();) {
+    const auto next = std::next(each);
+    PendingPublish& pending = each->second;
+    if (pending.awaits_count && pending.publication.to.name == queue) {
+      pending.awaits_count = false;
+      jobs.waiting.push_back(std::move(pending));
+      jobs.later.erase(each);
+    }
+    each = next;
+  }
 }
 
 void Publisher::State::take_events() {
@@ -249,9 +254,10 @@ void Publisher::State::take_confirm(Lane& lane, const Confirm& confirm) {
 void Publisher::State::settle(Lane& lane, PendingPublish& entry, bool accepted) {
   if (entry.returned) {
     if (!std::exchange(entry.made_again, true)) {
-      // Somebody has removed the queue. It is made again, once.
-      declared.forget();
-      lane.waiting.push_front(std::move(entry));
+      // Somebody has removed the queue. It is made again, once, when the server has told its consumers: one that finds a
+      // queue of that name too early goes on with the old one, and gets nothing any more (seen with 3.10).
+      if (forget_declared == steady_clock::time_point::max()) forget_declared = steady_clock::now() + kConsumersAreTold;
+      lane.later.emplace(forget_declared, std::move(entry));
       return;
     }
     return complete(entry,
@@ -278,13 +284,17 @@ void Publisher::State::settle(Lane& lane, PendingPublish& entry, bool accepted) 
 
 void Publisher::State::send_later(Lane& lane, PendingPublish entry) {
   if (entry.deadline <= steady_clock::now()) return complete(entry, *entry.refusal);
-  lane.later.emplace_back(steady_clock::now() + kNotNow, std::move(entry));
+  lane.later.emplace(steady_clock::now() + kNotNow, std::move(entry));
 }
 
 void Publisher::State::take_up_later(Lane& lane) {
   const bool all = connection == nullptr;  // Then they wait with the others.
-  for (; !lane.later.empty() && (all || lane.later.front().first <= steady_clock::now()); lane.later.pop_front()) {
-    lane.waiting.push_back(std::move(lane.later.front().second));
+  if (forget_declared <= steady_clock::now()) {
+    declared.forget();
+    forget_declared = steady_clock::time_point::max();
+  }
+  while (!lane.later.empty() && (all || lane.later.begin()->first <= steady_clock::now())) {
+    lane.waiting.push_back(std::move(lane.later.extract(lane.later.begin()).mapped()));
   }
 }
 

@@ -63,7 +63,7 @@ struct Lane {
   std::deque<SentOn> old;
   std::deque<PendingPublish> waiting;  // Not sent, or to be sent again.
   // Refused for now, to be sent again then; the others do not wait for them.
-  std::deque<std::pair<std::chrono::steady_clock::time_point, PendingPublish>> later;
+  std::multimap<std::chrono::steady_clock::time_point, PendingPublish> later;
   std::uint64_t last_tag = 0;
   bool renew = false;  // The channel.
   std::chrono::steady_clock::time_point renewed = {};
@@ -116,6 +116,8 @@ struct Publisher::State {
   std::size_t message_bytes = 0;  // Of the longest body that the server takes.
   bool obeys_priorities = false;
   std::map<std::string, std::chrono::steady_clock::time_point> full_until;  // Queues that refuse, by destination.
+  // When a queue that was removed is to be made again.
+  std::chrono::steady_clock::time_point forget_declared = std::chrono::steady_clock::time_point::max();
   std::optional<std::chrono::steady_clock::time_point> stop_at;  // Then whatever is under way is given up.
 
   mutable std::mutex mutex;  // Guards everything below.

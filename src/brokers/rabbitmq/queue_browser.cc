@@ -160,7 +160,12 @@ Result<std::unique_ptr<QueueBrowser::Session>> QueueBrowser::browse(const std::s
     if (!event->has_value()) {
       const auto silent = steady_clock::now() - last;
       if (silent > settings_.patience) return fail({ErrorCode::kUnavailable, "the server does not show what is in " + name});
-      if (silent > kSilence && !settings_.compat.empty()) break;
+      if (silent > kSilence && !settings_.compat.empty()) {
+        // No marker among messages of others; so the queue is asked whether anything is left.
+        const Result<QueueCounts> left = connection_->look_at_queue(channel, name);
+        if (!left) return fail(left.error());
+        if (left->messages == 0 && !connection_->has_buffered_input()) break;
+      }
       if (silent > kSilence && marker.empty()) {
         marker = "marker-" + std::to_string(stamps_.next());
         if (Status sent = write_marker(channel, name, marker); !sent) return fail(sent.error());

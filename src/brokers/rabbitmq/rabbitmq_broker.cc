@@ -49,7 +49,7 @@ struct RabbitmqBroker::Parts {
         publisher(std::move(publishes)),
         dialect(other_system != nullptr ? std::move(other_system) : std::make_unique<NativeDialect>(settings, stamps)),
         consumer(settings, *dialect, *publisher, stamps,
-                 [this](const std::string& queue) { inspecting.post([this, queue] { (void)lost.bring_back(queue); }); }),
+                 [this](const std::string& queue) { bring_back_lost(queue); }),
         browser(settings, stamps),
         dead(settings, *dialect, browser, *publisher),
         lost(settings, *dialect, browser, *publisher),
@@ -70,7 +70,26 @@ struct RabbitmqBroker::Parts {
   platform::SystemRandom random;
   std::set<std::string> known_queues;  // Used by this process.
 
+  std::set<std::string> lost_looks;    // Queues whose lost jobs are going to be looked for.
+  bool closing = false;
+
   TaskThread inspecting;
+
+  // One look at a time for each queue: it may take long, and is asked for again and again.
+  void bring_back_lost(const std::string& queue) {
+    {
+      std::lock_guard lock(mutex);
+      if (closing || !lost_looks.insert(queue).second) return;
+    }
+    inspecting.post([this, queue] {
+      {
+        std::lock_guard lock(mutex);
+        lost_looks.erase(queue);
+        if (closing) return;
+      }
+      (void)lost.bring_back(queue);
+    });
+  }
 
   using Names = std::vector<std::string>;
   // Names all queues that are known to anybody, on the thread that inspects. Errors go to `done`.
@@ -138,6 +157,10 @@ Result<std::unique_ptr<RabbitmqBroker>> RabbitmqBroker::open(Settings settings, 
 RabbitmqBroker::RabbitmqBroker(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 RabbitmqBroker::~RabbitmqBroker() {
+  {
+    std::lock_guard lock(parts_->mutex);
+    parts_->closing = true;
+  }
   parts_->inspecting.close();
   parts_->consumer.close();
   parts_->publisher->close();

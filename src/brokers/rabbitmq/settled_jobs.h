@@ -72,7 +72,8 @@ class SettledJobs {
   }
 
  private:
-  // The same id enqueued twice is two jobs, of two generations.
+  static constexpr std::size_t kMostLives = 16;
+  // The same id enqueued twice is two jobs, of two generations. The newest are remembered.
   struct Life {
     std::int64_t generation = 0;
     std::int64_t published = 0;  // Copies up to this one are over.
@@ -88,6 +89,10 @@ class SettledJobs {
   static Life& life_of(Known& known, std::int64_t generation) {
     for (Life& life : known.lives) {
       if (life.generation == generation) return life;
+    }
+    if (known.lives.size() == kMostLives) {
+      known.lives.erase(std::min_element(known.lives.begin(), known.lives.end(),
+                                         [](const Life& a, const Life& b) { return a.generation < b.generation; }));
     }
     return known.lives.emplace_back(Life{.generation = generation});
   }

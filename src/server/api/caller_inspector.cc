@@ -91,15 +91,17 @@ class CallerInspector : public Inspector, public std::enable_shared_from_this<Ca
   using Seen = std::function<void(const std::shared_ptr<std::vector<Status>>&)>;
   void find_all(std::vector<JobId> ids, Seen then) {
     const auto statuses = std::make_shared<std::vector<Status>>(ids.size());
-    find_next(std::make_shared<const std::vector<JobId>>(std::move(ids)), 0, statuses, std::move(then));
+    find_next(std::make_shared<const std::vector<JobId>>(std::move(ids)), 0, statuses,
+              std::make_shared<const Seen>(std::move(then)));
   }
 
  private:
   using Statuses = Completion<std::vector<Status>>;
 
+  // `then` is shared: it may hold thousands of ids, and the completion of each find is copied.
   void find_next(std::shared_ptr<const std::vector<JobId>> ids, std::size_t next,
-                 std::shared_ptr<std::vector<Status>> statuses, Seen then) {
-    if (next == ids->size()) return then(statuses);
+                 std::shared_ptr<std::vector<Status>> statuses, std::shared_ptr<const Seen> then) {
+    if (next == ids->size()) return (*then)(statuses);
     find((*ids)[next], [=, self = shared_from_this()](const Result<JobInfo>& info) {
       if (!info) (*statuses)[next] = info.error();
       self->find_next(ids, next + 1, statuses, then);
