@@ -70,7 +70,12 @@ LostMessage lost_message_of(const AmqpMessage& message, const Names& names) {
   lost.why = on_its_way ? std::string(kNoWayToGo) : *reason;
   lost.bytes = message.body.size();
   const Field* due = find_field(message.headers, "bide-due");
-  lost.is_due = due == nullptr || due->number() == nullptr || Time(Milliseconds(*due->number())) <= wall_now();
+  if (due != nullptr && due->number() != nullptr) {
+    lost.is_due = Time(Milliseconds(*due->number())) <= wall_now();
+  } else {
+    // Messages of other systems do not say when. One that has not waited at all was lost at the first step of its delay.
+    lost.is_due = lost.destination.empty() || (reason != nullptr && *reason == "expired");
+  }
   return lost;
 }
 
@@ -165,7 +170,7 @@ Result<std::size_t> LostSet::bring_back(const std::string& queue) {
   const std::string source = dialect_.source(queue);
   const auto is_its = [&](const LostMessage& each) {
     // Messages of another system name no queue of bide's, and bring deaths of their own along.
-    if (of_others_) return each.destination == source;
+    if (of_others_) return each.destination == source && each.is_due;
     return each.queue == queue && each.why == kNoWayToGo;
   };
   const Result<std::vector<Moved>> moved =

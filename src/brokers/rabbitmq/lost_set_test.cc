@@ -38,6 +38,16 @@ TEST(LostMessage, ThatCameOutOfADelayHadNoWayToGo) {
   EXPECT_EQ(lost_message_of(AmqpMessage{}, kNames).why, kNoWayToGo);
 }
 
+TEST(LostMessage, ThatWasLostAtTheFirstStepOfItsDelayIsNotDue) {
+  AmqpMessage message;
+  EXPECT_TRUE(lost_message_of(message, kNames).is_due);
+  message.headers = {{"CC", FieldList{"1>1.2", "orders"}}};
+  EXPECT_FALSE(lost_message_of(message, kNames).is_due);
+  AmqpMessage waited = dead_lettered("p.delay.3.1", "expired");
+  waited.headers.emplace_back("CC", FieldList{"orders"});
+  EXPECT_TRUE(lost_message_of(waited, kNames).is_due);
+}
+
 TEST(LostMessage, WithHeadersOfOtherTypesIsDescribedAllTheSame) {
   AmqpMessage message;
   message.headers = {{"x-death", "x"}, {"CC", 1}, {"bide-queue", FieldTable{}}};
