@@ -89,6 +89,9 @@ if(BIDE_UNITY_BUILD)
     src/brokers/remote/remote_broker_test.cc src/worker/lease_queue_test.cc src/server/health_test.cc
     tests/support/simulated_disk_fault_test.cc tests/support/simulated_disk_test.cc
     tests/crash/witness.cc tests/simulation/requests.cc)
+  if(NOT BIDE_BUILD_TESTS)
+    list(FILTER compiled_alone EXCLUDE REGEX "^tests/")
+  endif()
   foreach(source IN LISTS compiled_alone)
     get_filename_component(folder "${PROJECT_SOURCE_DIR}/${source}" DIRECTORY)
     set_source_files_properties("${PROJECT_SOURCE_DIR}/${source}" DIRECTORY "${folder}"
