@@ -141,6 +141,7 @@ constexpr auto kCapabilityRows = std::to_array<Field<Capabilities>>({
     field<&Capabilities::final_settle>("final_settle"),
     field<&Capabilities::due_order>("due_order"),
     field<&Capabilities::lasting_leases>("lasting_leases"),
+    field<&Capabilities::save_body>("save_body"),
     field<&Capabilities::audit>("audit"),
     field<&Capabilities::virtual_time>("virtual_time"),
     always<&Capabilities::why_not>("why_not"),

@@ -239,6 +239,20 @@ void RemoteBroker::settle(std::vector<Settlement> settlements, Completion<std::v
                    });
 }
 
+void RemoteBroker::save_body(LeaseRef lease, std::string body, Completion<void> done) {
+  if (body.size() > Limits::kBodyBytes) {
+    return done(Error{ErrorCode::kInvalidArgument, "the body is longer than " + std::to_string(Limits::kBodyBytes) + " bytes"});
+  }
+  // Not repeatable: a first try that was held up on its way could replace what was saved after the second.
+  caller_->call({.method = "POST",
+                 .path = "/v1/leases/save",
+                 .body = wire::save_request_json({lease, std::move(body)}),
+                 .repeatable = false},
+                [done = std::move(done)](const Result<std::string>& answer) {
+                  done(answer ? Status() : Status(answer.error()));
+                });
+}
+
 void RemoteBroker::give_back(std::vector<LeaseRef> leases, std::function<void()> done) {
   std::vector<Settlement> settlements;
   settlements.reserve(leases.size());
