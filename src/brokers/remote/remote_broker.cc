@@ -146,6 +146,10 @@ void RemoteBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<
       known[i] = valid.error();
       continue;
     }
+    if (jobs[i].past && !capabilities_.carries_past) {
+      known[i] = core::past_is_not_kept();
+      continue;
+    }
     if (full) {
       known[i] = overloaded();
       continue;
