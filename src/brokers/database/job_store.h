@@ -55,6 +55,7 @@ inline constexpr const char* kOneAtATimeNote = "its worker died before; jobs lik
 inline constexpr const char* kExpiredNote = "not started before it expired";
 
 struct Granted {
+  Time now = {};  // The server's clock at the pick.
   // In order: priority, due, arrival within a queue. attempt is counted and written; token is greater than every one
   // that a job of this id had before, also if it was removed and enqueued again.
   std::vector<Lease> leases = {};
