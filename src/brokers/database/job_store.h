@@ -143,8 +143,10 @@ class Session {
   // kAlreadyExists naming the holder where the unique key is held. A due time in the past means now.
   virtual Result<std::vector<Result<Enqueued>>> enqueue(const std::vector<Job>& jobs) = 0;
 
-  // ---- Leases. `turns` are the queues of the subscription; their scores are moved on by what was given.
+  // ---- Leases. The first grant makes the client known, as keep_alive() does. `turns` are the queues of the subscription; their scores are moved on by what was given.
   virtual Result<Granted> grant(const GrantRequest& request, std::vector<QueueTurn>& turns) = 0;
+  // Leases that the client holds at the server, whether it knows of them or not: the answer to a grant may have been lost.
+  virtual Result<std::vector<LeaseRef>> leases_of(ClientId client) = 0;
   virtual Result<std::vector<Extended>> extend(const std::vector<LeaseRef>& leases) = 0;  // Also marks as delivered.
   virtual Status mark_delivered(const std::vector<LeaseRef>& leases) = 0;
   // kLeaseLost, kNotFound.
