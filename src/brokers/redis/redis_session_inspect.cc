@@ -298,7 +298,7 @@ Result<std::vector<Notice>> RedisSession::wait(Milliseconds at_most) {
   std::array<platform::Readiness, 2> ready = {
       platform::Readiness{.descriptor = connection_->descriptor(), .read = true},
       platform::Readiness{.descriptor = waker_.descriptor(), .read = true}};
-  platform::wait_ready(ready, at_most);
+  platform::wait_ready(ready, std::min(at_most, settings_.patience / 2));
   if (is_interrupted_) return failed({ErrorCode::kUnavailable, "the session was ended"});
   const auto now = std::chrono::steady_clock::now();
   std::vector<Notice> notices;
