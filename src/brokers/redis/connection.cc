@@ -144,7 +144,16 @@ Result<Reply> Connection::run(const std::vector<std::string_view>& arguments) {
   return reply;
 }
 
+void Connection::interrupt() { (void)::shutdown(context_->fd, SHUT_RDWR); }
+
 int Connection::descriptor() const { return context_->fd; }
+
+Status Connection::flush() {
+  for (int done = 0; done == 0;) {
+    if (redisBufferWrite(context_, &done) != REDIS_OK) return failure("write to");
+  }
+  return {};
+}
 
 Result<std::vector<Reply>> Connection::arrived() {
   std::vector<Reply> replies;

@@ -59,8 +59,12 @@ class Connection {
   // append() and next_reply(), with an error of the server turned into one of ours.
   Result<Reply> run(const std::vector<std::string_view>& arguments);
 
-  // For a subscriber that waits for the descriptor itself: an answer that has arrived, or nothing.
+  // From any thread: a wait under way ends with an error, and so does every later call.
+  void interrupt();
+
+  // For a subscriber that waits for the descriptor itself: sends what was appended; and the answers that have arrived.
   int descriptor() const;
+  Status flush();
   Result<std::vector<Reply>> arrived();
 
  private:

@@ -73,9 +73,9 @@ struct Option {
 constexpr std::array kOptions = {
     Option{"prefix", set_prefix},
     Option{"patience", [](Settings& s, const std::string& v) { return set_duration<&Settings::patience>(s, v, 100ms, 1h); }},
+    Option{"client_timeout", [](Settings& s, const std::string& v) { return set_duration<&Settings::client_timeout>(s, v, 200ms, 1h); }},
     Option{"result_retention", [](Settings& s, const std::string& v) { return set_duration<&Settings::result_retention>(s, v, 0ms, kTenYears); }},
     Option{"done_limit", [](Settings& s, const std::string& v) { return set_number<&Settings::done_limit>(s, v, 1'000'000'000); }},
-    Option{"id_retention", [](Settings& s, const std::string& v) { return set_duration<&Settings::id_retention>(s, v, 0ms, kTenYears); }},
     Option{"dead_retention", [](Settings& s, const std::string& v) { return set_duration<&Settings::dead_retention>(s, v, 0ms, kTenYears); }},
     Option{"replicas", [](Settings& s, const std::string& v) { return set_number<&Settings::replicas>(s, v, 100); }},
     Option{"fsync", set_fsync},

@@ -26,12 +26,12 @@ struct Settings {
   Login login = {};
   std::string sentinel_password = {};
   Milliseconds patience{10'000};  // How long a call waits for a server that is away.
+  Milliseconds client_timeout{5'000};  // A process not heard of for so long has died: its jobs run again.
 
   // What is kept there.
   std::string prefix = "bide";                 // Of every key: {prefix}:...
-  Milliseconds result_retention{3'600'000};    // Done jobs and their results are kept for this long ...
-  std::uint64_t done_limit = 100'000;          // ... but at most this many.
-  Milliseconds id_retention{3'600'000};        // The ids that callers gave to jobs that are done, apart from results.
+  Milliseconds result_retention{3'600'000};    // Done jobs, their ids and results are kept for this long ...
+  std::uint64_t done_limit = 100'000;          // ... but at most this many of a queue.
   Milliseconds dead_retention{0};              // 0: dead jobs are kept until they are deleted.
 
   // When a change counts as durable.
