@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,16 +39,21 @@ class SqlConnection {
  public:
   virtual ~SqlConnection() = default;
 
-  // The text of a statement that takes lists has one row of parameters, each of which may be a list.
   using List = std::vector<Value>;
 
   virtual void begin() = 0;
   virtual void add(std::string_view statement, Values values) = 0;
-  // The only parameter is a list, for "any of these".
+  // The first parameter is a list, for "any of these".
   virtual void add_list(std::string_view statement, List list, Values others = {}) = 0;
   virtual void add_each(std::string_view statement, std::vector<Values> rows) = 0;
-  // Tells whoever listens, when the transaction is committed.
-  virtual void add_notice(std::string notice) = 0;
+  // Tells whoever listens, when the transaction is committed. A delay is told as the time at which it ends.
+  struct Notice {
+    std::string before = {};
+    std::optional<std::int64_t> delay_ms = {};
+    std::string behind = {};
+    friend auto operator<=>(const Notice&, const Notice&) = default;
+  };
+  virtual void add_notice(Notice notice) = 0;
 
   // kUnavailable: the connection is gone, and with it the transaction: nothing was done.
   virtual Result<std::vector<Rows>> run() = 0;
@@ -55,8 +62,10 @@ class SqlConnection {
   virtual void rollback() = 0;
   virtual Failure last_failure() const = 0;
 
-  // Statements of a script, one after another, without a transaction around them: for the schema.
+  // Statements of a script, one after another: for the schema. Together or not at all where the server can.
   virtual Status execute(const std::string& script) = 0;
+  // Runs `change` while no other connection does so under this name.
+  virtual Status execute_locked(const std::string& name, const std::function<Status()>& change) = 0;
 
   virtual Status listen() = 0;
   // `missed`: something may have been told and was not heard.
