@@ -20,7 +20,7 @@ namespace {
 using support::RedisServer;
 using support::TcpProxy;
 
-constexpr Milliseconds kClientTimeout{1'000};
+constexpr Milliseconds kClientTimeout{600};
 constexpr Milliseconds kRetention{10'000};
 
 RedisServer& server() {
@@ -64,7 +64,7 @@ class RedisSubject : public Subject {
     open();
   }
   // It was heard of just before, and somebody must look.
-  Milliseconds crash_notice() override { return 2 * kClientTimeout; }
+  Milliseconds crash_notice() override { return kClientTimeout * 7 / 4; }
   bool parts_last_chances() override { return true; }
   std::optional<Milliseconds> retention() override { return kRetention; }
 

@@ -23,19 +23,26 @@ constexpr std::chrono::seconds kRedisAnswerAtMost{30};
 
 bool RedisServer::is_installed() { return access(kServer, X_OK) == 0 && access(kCommandLine, X_OK) == 0; }
 
-RedisServer::RedisServer(std::vector<std::string> configuration) : port_(free_port()) {
+RedisServer::RedisServer(std::vector<std::string> configuration, Kind kind) : kind_(kind), port_(free_port()) {
   if (!is_installed()) throw std::runtime_error("redis-server is not installed");
   std::ofstream file(directory_.path() + "/redis.conf");
-  file << "bind 127.0.0.1\nport " << port_ << "\ndir " << directory_.path() << "\nlogfile " << directory_.path()
-       << "/log\nsave \"\"\nappendonly yes\nappendfsync always\nmaxmemory-policy noeviction\nrepl-diskless-sync-delay 0\n";
+  file << "bind 127.0.0.1\nport " << port_ << "\ndir " << directory_.path() << "\nlogfile " << directory_.path() << "/log\n";
+  if (kind == Kind::kServer) {
+    file << "save \"\"\nappendonly yes\nappendfsync always\nmaxmemory-policy noeviction\nrepl-diskless-sync-delay 0\n";
+  }
   for (const std::string& line : configuration) file << line << "\n";
   file.close();
-  launch();
+  start();
 }
 
 RedisServer::~RedisServer() { kill(); }
 
 void RedisServer::start() {
+  start_without_waiting();
+  await();
+}
+
+void RedisServer::start_without_waiting() {
   if (process_ <= 0) launch();
 }
 
@@ -68,10 +75,15 @@ std::string RedisServer::ask(const std::vector<std::string>& command) {
 }
 
 void RedisServer::launch() {
-  process_ = spawn({.arguments = {kServer, directory_.path() + "/redis.conf"},
+  std::vector<std::string> arguments = {kServer, directory_.path() + "/redis.conf"};
+  if (kind_ == Kind::kSentinel) arguments.push_back("--sentinel");
+  process_ = spawn({.arguments = std::move(arguments),
                     .environment = {"PATH=/usr/bin:/bin", ServerKeeper::mark(directory_.path())},
                     .directory = directory_.path(),
                     .output = directory_.path() + "/output"});
+}
+
+void RedisServer::await() {
   const auto deadline = std::chrono::steady_clock::now() + kRedisStartAtMost;
   while (true) {
     if (waitpid(process_, nullptr, WNOHANG) != 0) {

@@ -22,8 +22,10 @@ class RedisServer {
   // False where the package is not installed: tests skip then, and say so.
   static bool is_installed();
 
-  // More lines for its configuration, such as "replicaof 127.0.0.1 7000".
-  explicit RedisServer(std::vector<std::string> configuration = {});
+  enum class Kind { kServer, kSentinel };
+
+  // More lines for its configuration, such as "replicaof 127.0.0.1 7000"; of a sentinel, all that is not about its place.
+  explicit RedisServer(std::vector<std::string> configuration = {}, Kind kind = Kind::kServer);
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
@@ -35,6 +37,7 @@ class RedisServer {
   bool is_alive() const { return process_ > 0; }
   pid_t process() const { return process_; }
   void start();  // One that was stopped or killed, with the data it had. Returns when it takes commands.
+  void start_without_waiting();
   void stop();   // As an operator would.
   void kill();   // -9.
   // SIGSTOP and SIGCONT: alive for its kernel, silent for everybody else.
@@ -46,9 +49,11 @@ class RedisServer {
 
  private:
   void launch();
+  void await();
 
   TemporaryDirectory directory_;
   ServerKeeper keeper_{directory_.path()};
+  const Kind kind_;
   std::uint16_t port_;
   pid_t process_ = -1;
 };

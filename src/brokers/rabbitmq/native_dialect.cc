@@ -58,9 +58,26 @@ Result<Publication> NativeDialect::enqueue(Job job, std::int64_t stamp, Time now
   }
   Publication publication = to_ready(job.queue, wait);
   publication.bounded = true;
+  if (const auto past = std::exchange(job.past, nullptr)) {
+    message.counts = past->counts;
+    message.history = past->history;
+    message.dead = past->dead;
+    if (past->dead) {
+      message.dead_at = past->finished ? past->finished->time_since_epoch().count() * 1000 : stamp;
+      publication.to.kind = Destination::Kind::kDead;
+      publication.to.delay = Milliseconds(0);
+    }
+  }
   message.job = std::move(job);
+  const bool dead = message.dead.has_value();
   publication.message = encode(std::move(message));
+  if (dead) expire_dead(publication);
   return publication;
+}
+
+void NativeDialect::expire_dead(Publication& publication) const {
+  if (settings_.dead_retention <= Milliseconds(0)) return;
+  publication.message.expiration = std::to_string(settings_.dead_retention.count());
 }
 
 Result<Publication> NativeDialect::replay(AmqpMessage message, const std::string&, const std::string& queue,
@@ -135,9 +152,7 @@ Result<Departure> NativeDialect::depart(const ReceivedJob& job, const Outcome& o
     publication.to.kind = Destination::Kind::kDead;
   }
   publication.message = encode(std::move(copy));
-  if (std::holds_alternative<Dead>(outcome) && settings_.dead_retention > Milliseconds(0)) {
-    publication.message.expiration = std::to_string(settings_.dead_retention.count());
-  }
+  if (std::holds_alternative<Dead>(outcome)) expire_dead(publication);
   return Departure{.replacement = std::move(publication)};
 }
 

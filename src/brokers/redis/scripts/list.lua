@@ -5,14 +5,14 @@
 --          6 time and 7 <place><id> of the job behind which to begin, or '', 8 at most so many, 9 "1": with bodies and
 --          results
 --
--- {time, <place><id>, the job's string, ...}, the time now, {worker names: client, number, name, ...}, 1 if there are more
+-- {time, <place><id>, the job's string, ...}, the time now, {worker names: client, number, name, ...}, 1 if there may be more
 
 local backwards, states, only = ARGV[1] == '1', ARGV[2], ARGV[3]
 local least, greatest, limit, whole = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[8]), ARGV[9] == '1'
 local after_time, after = tonumber(ARGV[6]), ARGV[7]
 local function shows(state) return string.find(states, state, 1, true) ~= nil end
 
-local found = {}
+local found, has_more = {}, false
 local function comes_after(score, member)
   if after == '' then return true end
   if score ~= after_time then return (score > after_time) ~= backwards end
@@ -44,6 +44,7 @@ local function add_from(key, from, to)
   if backwards then command, a, b = 'ZREVRANGEBYSCORE', b, a end
   local members = redis.call(command, key, a, b, 'WITHSCORES', 'LIMIT', skip, limit)
   for i = 1, #members, 2 do found[#found + 1] = {tonumber(members[i + 1]), members[i]} end
+  if #members == 2 * limit then has_more = true end
 end
 
 local function add_queue(queue)
@@ -93,4 +94,4 @@ for i = 1, math.min(limit, #found) do
   bytes = bytes + #job
   if bytes > MOST_BYTES then break end
 end
-return {rows, now, workers, #found > #rows / 3 and 1 or 0}
+return {rows, now, workers, (has_more or #found > #rows / 3) and 1 or 0}
