@@ -20,6 +20,8 @@
 #include "brokers/remote/remote_broker.h"
 #include "brokers/remote/remote_url.h"
 #include "brokers/shared/shared_store.h"
+#include "brokers/sql/sql_settings.h"
+#include "brokers/sql/sql_store.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
@@ -194,9 +196,16 @@ Result<OpenedBroker> open_http(std::string_view rest, const OpenOptions&) { retu
 Result<OpenedBroker> open_https(std::string_view rest, const OpenOptions&) { return open_remote("https", rest); }
 Result<OpenedBroker> open_http_unix(std::string_view rest, const OpenOptions&) { return open_remote("http+unix", rest); }
 
-Result<OpenedBroker> not_built_in(std::string_view, const OpenOptions&) {
-  return Error{ErrorCode::kUnsupported,
-               "this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST, redis://HOST and http://HOST:7070"};
+template <sql::Dialect dialect>
+Result<OpenedBroker> open_sql(std::string_view rest, const OpenOptions&) {
+  Result<sql::SqlSettings> settings = sql::parse_sql_url(dialect, rest);
+  if (!settings) return settings.error();
+  const database::KeepingOptions keeping{
+      .client_timeout = settings->client_timeout,
+      .retention = {.done = settings->result_retention, .dead = settings->dead_retention}};
+  auto opened = database::DatabaseBroker::open(std::make_unique<sql::SqlStore>(std::move(*settings)), keeping);
+  if (!opened) return opened.error();
+  return OpenedBroker{*opened, *opened};
 }
 
 struct Scheme {
@@ -215,8 +224,10 @@ constexpr std::array kSchemes = {
     Scheme{"redis", open_redis<false>, examine_redis<false>},
     Scheme{"redis+sentinel", open_redis<true>, examine_redis<true>},
     Scheme{"rediss", open_redis_tls},
-    Scheme{"postgres", not_built_in},
-    Scheme{"mysql", not_built_in},
+    Scheme{"postgres", open_sql<sql::Dialect::kPostgres>},
+    Scheme{"postgresql", open_sql<sql::Dialect::kPostgres>},
+    Scheme{"mysql", open_sql<sql::Dialect::kMysql>},
+    Scheme{"mariadb", open_sql<sql::Dialect::kMysql>},
 };
 
 }  // namespace
@@ -242,7 +253,7 @@ Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& option
   std::vector<std::string_view> names;
   std::string list;
   for (const Scheme& scheme : kSchemes) {
-    if (scheme.open == not_built_in || scheme.open == open_redis_tls) continue;
+    if (scheme.open == open_redis_tls) continue;
     names.push_back(scheme.name);
     list += (list.empty() ? "" : ", ") + std::string(scheme.name);
   }
