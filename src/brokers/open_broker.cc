@@ -14,11 +14,14 @@
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/compat/foreign_dialect.h"
 #include "brokers/rabbitmq/rabbitmq_broker.h"
+#include "brokers/redis/doctor.h"
 #include "brokers/redis/redis_store.h"
 #include "brokers/redis/redis_url.h"
 #include "brokers/remote/remote_broker.h"
 #include "brokers/remote/remote_url.h"
 #include "brokers/shared/shared_store.h"
+#include "brokers/sql/sql_settings.h"
+#include "brokers/sql/sql_store.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
@@ -164,6 +167,17 @@ Result<OpenedBroker> open_redis(std::string_view rest, const OpenOptions&) {
   return OpenedBroker{*opened, *opened};
 }
 
+template <bool sentinel>
+Result<std::vector<ServerFinding>> examine_redis(std::string_view rest) {
+  const Result<redis::Settings> settings = redis::parse_redis_url(rest, sentinel);
+  if (!settings) return settings.error();
+  const auto findings = redis::examine_server(*settings);
+  if (!findings) return findings.error();
+  std::vector<ServerFinding> all;
+  for (const redis::Finding& finding : *findings) all.push_back({finding.ok, finding.what, finding.advice});
+  return all;
+}
+
 Result<OpenedBroker> open_redis_tls(std::string_view, const OpenOptions&) {
   return Error{ErrorCode::kUnsupported,
                "the Redis client library has no TLS; let stunnel (or another TLS proxy) on this machine connect to the "
@@ -182,14 +196,22 @@ Result<OpenedBroker> open_http(std::string_view rest, const OpenOptions&) { retu
 Result<OpenedBroker> open_https(std::string_view rest, const OpenOptions&) { return open_remote("https", rest); }
 Result<OpenedBroker> open_http_unix(std::string_view rest, const OpenOptions&) { return open_remote("http+unix", rest); }
 
-Result<OpenedBroker> not_built_in(std::string_view, const OpenOptions&) {
-  return Error{ErrorCode::kUnsupported,
-               "this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST, redis://HOST and http://HOST:7070"};
+template <sql::Dialect dialect>
+Result<OpenedBroker> open_sql(std::string_view rest, const OpenOptions&) {
+  Result<sql::SqlSettings> settings = sql::parse_sql_url(dialect, rest);
+  if (!settings) return settings.error();
+  const database::KeepingOptions keeping{
+      .client_timeout = settings->client_timeout,
+      .retention = {.done = settings->result_retention, .dead = settings->dead_retention}};
+  auto opened = database::DatabaseBroker::open(std::make_unique<sql::SqlStore>(std::move(*settings)), keeping);
+  if (!opened) return opened.error();
+  return OpenedBroker{*opened, *opened};
 }
 
 struct Scheme {
   std::string_view name;
   Result<OpenedBroker> (*open)(std::string_view rest, const OpenOptions& wanted);
+  Result<std::vector<ServerFinding>> (*examine)(std::string_view rest) = nullptr;
 };
 
 constexpr std::array kSchemes = {
@@ -199,11 +221,13 @@ constexpr std::array kSchemes = {
     Scheme{"http", open_http},
     Scheme{"https", open_https},
     Scheme{"http+unix", open_http_unix},
-    Scheme{"redis", open_redis<false>},
-    Scheme{"redis+sentinel", open_redis<true>},
+    Scheme{"redis", open_redis<false>, examine_redis<false>},
+    Scheme{"redis+sentinel", open_redis<true>, examine_redis<true>},
     Scheme{"rediss", open_redis_tls},
-    Scheme{"postgres", not_built_in},
-    Scheme{"mysql", not_built_in},
+    Scheme{"postgres", open_sql<sql::Dialect::kPostgres>},
+    Scheme{"postgresql", open_sql<sql::Dialect::kPostgres>},
+    Scheme{"mysql", open_sql<sql::Dialect::kMysql>},
+    Scheme{"mariadb", open_sql<sql::Dialect::kMysql>},
 };
 
 }  // namespace
@@ -229,7 +253,7 @@ Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& option
   std::vector<std::string_view> names;
   std::string list;
   for (const Scheme& scheme : kSchemes) {
-    if (scheme.open == not_built_in || scheme.open == open_redis_tls) continue;
+    if (scheme.open == open_redis_tls) continue;
     names.push_back(scheme.name);
     list += (list.empty() ? "" : ", ") + std::string(scheme.name);
   }
@@ -238,6 +262,14 @@ Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& option
   }
   return invalid("unknown scheme " + core::quoted(name) + " in the broker's URL; known are " + list +
                  core::did_you_mean(name, names));
+}
+
+Result<std::vector<ServerFinding>> examine_server(std::string_view url) {
+  const std::size_t colon = std::min(url.find(':'), url.size());
+  for (const Scheme& scheme : kSchemes) {
+    if (scheme.name == url.substr(0, colon) && scheme.examine != nullptr) return scheme.examine(url.substr(colon + 1));
+  }
+  return std::vector<ServerFinding>();
 }
 
 }  // namespace bide::brokers

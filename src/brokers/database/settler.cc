@@ -97,6 +97,8 @@ void Settler::subscriptions_changed() {
 }
 
 void Settler::tell_subscriptions(Lane& lane) {
+  // One after the other: whoever comes second finds it written.
+  const std::lock_guard telling(telling_);
   {
     const std::lock_guard lock(mutex_);
     if (!must_tell_ && !(is_known_ && next_alive_ <= steady_clock::now())) return;

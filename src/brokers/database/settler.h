@@ -75,6 +75,8 @@ class Settler {
   Moment next_forget_ = {};
   std::optional<Moment> next_lease_end_;
 
+  std::mutex telling_;  // Held while the subscriptions are written.
+
   std::mutex mutex_;  // Guards everything below.
   std::deque<SettleCall> settles_;
   std::vector<ExtendCall> extends_;

@@ -182,7 +182,7 @@ class PostgresConnection : public SqlConnection {
   void rollback() override {
     waiting_.clear();
     notices_.clear();
-    if (is_lost()) return;
+    if (is_lost() || PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) return;
     const Failure before = failure_;
     add_text("ROLLBACK");
     (void)exchange(false);
@@ -238,6 +238,7 @@ class PostgresConnection : public SqlConnection {
   std::int64_t server_started_ms() const override { return started_ms_; }
 
   Status prepare_session() {
+    PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
     PQenterPipelineMode(connection_.get());
     if (!is_pooled_) {
       // The tables change faster than the planner's statistics; every one of our statements has its index.

@@ -32,6 +32,7 @@ enum class Failure : std::uint8_t {
   kConflict,   // Another transaction was in the way: a deadlock, a lock that was waited for too long. Try it again.
   kDuplicate,  // A key is there already.
   kLost,       // The connection is gone.
+  kInterrupted,  // Somebody ended the statement.
   kRefused,    // Anything else.
 };
 
@@ -78,6 +79,8 @@ class SqlConnection {
   virtual bool is_lost() const = 0;
   virtual void interrupt() = 0;
   virtual std::int64_t server_started_ms() const = 0;
+  // There is no statement `pick` for a queue, only pick_priority for each priority that next_priority finds.
+  virtual bool picks_by_priority() const { return false; }
 };
 
 // kUnavailable, kPermissionDenied, kUnsupported: in the server's own words, without the password.

@@ -6,6 +6,7 @@
 
 #include "brokers/database/weighted_turns.h"
 #include "brokers/sql/sql_session_transact.h"
+#include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/retry_decision.h"
 
@@ -190,19 +191,9 @@ Result<Granted> SqlSession::grant(const GrantRequest& request, std::vector<Queue
   const std::vector<QueueTurn> before = turns;
   return transact<Granted>([&]() -> Result<Granted> {
     turns = before;
-    for (const QueueTurn& turn : turns) connection_->add("pick", {Value::text(turn.name), Value::integer(request.room)});
-    auto answers = connection_->run();
-    if (!answers) return answers.error();
-    std::vector<std::vector<JobRow>> ready(turns.size());
-    std::int64_t now_ms = 0;
-    for (std::size_t i = 0; i < turns.size(); ++i) {
-      Rows& rows = (*answers)[answers->size() - turns.size() + i];
-      for (std::size_t row = 0; row < rows.size(); ++row) {
-        now_ms = rows.integer(row, 0);
-        ready[i].push_back(JobRow::read(rows, row, 1));
-      }
-    }
-    Chosen chosen = choose(request, turns, std::move(ready), now_ms);
+    auto ready = pick(turns, request.room);
+    if (!ready) return ready.error();
+    Chosen chosen = choose(request, turns, std::move(*ready));
 
     std::vector<Values> given;
     std::vector<JobId> ids;
@@ -218,17 +209,17 @@ Result<Granted> SqlSession::grant(const GrantRequest& request, std::vector<Queue
     connection_->add_each("grant", std::move(given));
     connection_->add_each("change", std::move(chosen.put_off));
     if (!ids.empty()) connection_->add_list("bodies", list_of(ids));
-    for (const QueueTurn& turn : turns) connection_->add("next_due", {Value::text(turn.name)});
+    const std::size_t asked = ask_next_due(turns);
     auto written = connection_->commit();
     if (!written) return written.error();
     if (!ids.empty()) is_known_ = true;
 
     Granted& granted = chosen.granted;
-    const std::size_t first = written->size() - turns.size();
+    const std::size_t first = written->size() - asked;
     for (std::size_t i = first; i < written->size(); ++i) {
       const Rows& next = (*written)[i];
       granted.now = Time(Milliseconds(next.integer(0, 0)));
-      const auto due_ms = next.integer_or_null(0, 1);
+      const auto due_ms = next.columns() > 1 ? next.integer_or_null(0, 1) : std::nullopt;
       if (!due_ms) continue;
       const Milliseconds wait(std::max<std::int64_t>(0, *due_ms - next.integer(0, 0)));
       granted.next_due = std::min(granted.next_due.value_or(wait), wait);
@@ -256,8 +247,55 @@ Result<Granted> SqlSession::grant(const GrantRequest& request, std::vector<Queue
   });
 }
 
-SqlSession::Chosen SqlSession::choose(const GrantRequest& request, std::vector<QueueTurn>& turns,
-                                      std::vector<std::vector<JobRow>> ready, std::int64_t now_ms) {
+Result<SqlSession::Ready> SqlSession::pick(const std::vector<QueueTurn>& turns, int room) {
+  Ready ready;
+  ready.rows.resize(turns.size());
+  const auto take = [&](Rows& rows, std::size_t turn) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      ready.now_ms = rows.integer(row, 0);
+      ready.rows[turn].push_back(JobRow::read(rows, row, 1));
+    }
+  };
+  if (!connection_->picks_by_priority()) {
+    for (const QueueTurn& turn : turns) connection_->add("pick", {Value::text(turn.name), Value::integer(room)});
+    auto answers = connection_->run();
+    if (!answers) return answers.error();
+    for (std::size_t i = 0; i < turns.size(); ++i) take((*answers)[answers->size() - turns.size() + i], i);
+    return ready;
+  }
+  priorities_.clear();
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    std::int64_t below = core::kHighestPriority + 1;
+    while (ready.rows[i].size() < static_cast<std::size_t>(room)) {
+      connection_->add("next_priority", {Value::text(turns[i].name), Value::integer(below)});
+      const auto found = connection_->run();
+      if (!found) return found.error();
+      if (found->back().size() == 0) break;
+      below = found->back().integer(0, 0);
+      priorities_.emplace_back(turns[i].name, below);
+      const auto left = room - static_cast<std::int64_t>(ready.rows[i].size());
+      connection_->add("pick_priority", {Value::text(turns[i].name), Value::integer(below), Value::integer(left)});
+      auto answers = connection_->run();
+      if (!answers) return answers.error();
+      take(answers->back(), i);
+    }
+  }
+  return ready;
+}
+
+std::size_t SqlSession::ask_next_due(const std::vector<QueueTurn>& turns) {
+  if (!connection_->picks_by_priority()) {
+    for (const QueueTurn& turn : turns) connection_->add("next_due", {Value::text(turn.name)});
+    return turns.size();
+  }
+  for (const auto& [queue, priority] : priorities_) connection_->add("next_due_of", {Value::text(queue), Value::integer(priority)});
+  connection_->add("now", {});
+  return priorities_.size() + 1;
+}
+
+SqlSession::Chosen SqlSession::choose(const GrantRequest& request, std::vector<QueueTurn>& turns, Ready picked) {
+  std::vector<std::vector<JobRow>>& ready = picked.rows;
+  const std::int64_t now_ms = picked.now_ms;
   Chosen chosen;
   std::vector<std::size_t> next(turns.size());
   std::set<JobId> seen;  // A queue may be named twice.

@@ -98,8 +98,14 @@ class SqlSession : public database::Session {
     std::vector<Values> put_off;  // For `change`.
     database::Granted granted;
   };
-  Chosen choose(const database::GrantRequest& request, std::vector<database::QueueTurn>& turns,
-                std::vector<std::vector<JobRow>> ready, std::int64_t now_ms);
+  struct Ready {
+    std::int64_t now_ms = 0;  // 0 when there is no row.
+    std::vector<std::vector<JobRow>> rows;  // For each queue, in order.
+  };
+  Result<Ready> pick(const std::vector<database::QueueTurn>& turns, int room);
+  Chosen choose(const database::GrantRequest& request, std::vector<database::QueueTurn>& turns, Ready picked);
+  // How many statements were added.
+  std::size_t ask_next_due(const std::vector<database::QueueTurn>& turns);
 
   Result<std::vector<Result<Enqueued>>> try_enqueue(const std::vector<Job>& jobs, bool is_careful);
   // Which of the jobs are there already, or have a unique key that is held: a result for those, nothing for the others.
@@ -116,6 +122,7 @@ class SqlSession : public database::Session {
   platform::SystemRandom random_;
   const std::int64_t slot_;  // Of the counters.
   bool is_known_ = false;    // The client, to the server.
+  std::vector<std::pair<std::string, std::int64_t>> priorities_;  // That the last pick went through.
   // To be told with the commit: for each queue the earliest that has become available, by the clock and by its delay.
   struct Told {
     std::optional<std::int64_t> due_ms;
