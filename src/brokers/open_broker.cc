@@ -14,6 +14,7 @@
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/compat/foreign_dialect.h"
 #include "brokers/rabbitmq/rabbitmq_broker.h"
+#include "brokers/redis/doctor.h"
 #include "brokers/redis/redis_store.h"
 #include "brokers/redis/redis_url.h"
 #include "brokers/remote/remote_broker.h"
@@ -166,6 +167,17 @@ Result<OpenedBroker> open_redis(std::string_view rest, const OpenOptions&) {
   return OpenedBroker{*opened, *opened};
 }
 
+template <bool sentinel>
+Result<std::vector<ServerFinding>> examine_redis(std::string_view rest) {
+  const Result<redis::Settings> settings = redis::parse_redis_url(rest, sentinel);
+  if (!settings) return settings.error();
+  const auto findings = redis::examine_server(*settings);
+  if (!findings) return findings.error();
+  std::vector<ServerFinding> all;
+  for (const redis::Finding& finding : *findings) all.push_back({finding.ok, finding.what, finding.advice});
+  return all;
+}
+
 Result<OpenedBroker> open_redis_tls(std::string_view, const OpenOptions&) {
   return Error{ErrorCode::kUnsupported,
                "the Redis client library has no TLS; let stunnel (or another TLS proxy) on this machine connect to the "
@@ -199,6 +211,7 @@ Result<OpenedBroker> open_sql(std::string_view rest, const OpenOptions&) {
 struct Scheme {
   std::string_view name;
   Result<OpenedBroker> (*open)(std::string_view rest, const OpenOptions& wanted);
+  Result<std::vector<ServerFinding>> (*examine)(std::string_view rest) = nullptr;
 };
 
 constexpr std::array kSchemes = {
@@ -208,8 +221,8 @@ constexpr std::array kSchemes = {
     Scheme{"http", open_http},
     Scheme{"https", open_https},
     Scheme{"http+unix", open_http_unix},
-    Scheme{"redis", open_redis<false>},
-    Scheme{"redis+sentinel", open_redis<true>},
+    Scheme{"redis", open_redis<false>, examine_redis<false>},
+    Scheme{"redis+sentinel", open_redis<true>, examine_redis<true>},
     Scheme{"rediss", open_redis_tls},
     Scheme{"postgres", open_sql<sql::Dialect::kPostgres>},
     Scheme{"postgresql", open_sql<sql::Dialect::kPostgres>},
@@ -249,6 +262,14 @@ Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& option
   }
   return invalid("unknown scheme " + core::quoted(name) + " in the broker's URL; known are " + list +
                  core::did_you_mean(name, names));
+}
+
+Result<std::vector<ServerFinding>> examine_server(std::string_view url) {
+  const std::size_t colon = std::min(url.find(':'), url.size());
+  for (const Scheme& scheme : kSchemes) {
+    if (scheme.name == url.substr(0, colon) && scheme.examine != nullptr) return scheme.examine(url.substr(colon + 1));
+  }
+  return std::vector<ServerFinding>();
 }
 
 }  // namespace bide::brokers

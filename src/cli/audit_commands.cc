@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "brokers/open_broker.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -31,6 +32,14 @@ struct DoctorFinding {
   std::string what;
   std::string advice = {};
 };
+
+std::vector<DoctorFinding> examine_server_of(const std::string& url) {
+  std::vector<DoctorFinding> findings;
+  const auto examined = brokers::examine_server(url);
+  if (!examined) return findings;  // Opening it says why.
+  for (const brokers::ServerFinding& finding : *examined) findings.push_back({finding.ok, finding.what, finding.advice});
+  return findings;
+}
 
 std::vector<DoctorFinding> examine(Client& client) {
   std::vector<DoctorFinding> findings;
@@ -64,11 +73,13 @@ std::vector<DoctorFinding> examine(Client& client) {
 }
 
 int doctor(const Invocation& call) {
+  std::vector<DoctorFinding> findings = examine_server_of(url_of(call));
   Client client = open_client(call, Missing::kRefuse);
+  for (DoctorFinding& finding : examine(client)) findings.push_back(std::move(finding));
   bool well = true;
   JsonArray json;
   std::string text;
-  for (const DoctorFinding& finding : examine(client)) {
+  for (const DoctorFinding& finding : findings) {
     well = well && finding.ok;
     json.add(JsonObject().add("ok", finding.ok).add("what", finding.what).add("advice", finding.advice));
     text += finding.ok ? styled(Style::kGreen, "ok  ") : styled(Style::kYellow, "look");
