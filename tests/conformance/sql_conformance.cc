@@ -64,7 +64,8 @@ class SqlSubject : public Subject {
     }
     open();
   }
-  Milliseconds crash_notice() override { return kClientTimeout + beat() / 4; }
+  // When all were silent, the first one that is not gives the others time, too.
+  Milliseconds crash_notice() override { return 2 * kClientTimeout + beat(); }
   bool parts_last_chances() override { return true; }
   std::optional<Milliseconds> retention() override { return kRetention; }
 
