@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "platform/checksum.h"
+#include "platform/disk.h"
 #include "platform/fatal.h"
 
 namespace bide::engine {
