@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "bench/stopwatch.h"
+#include "bench/resources.h"
 
 namespace bide::bench {
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "bench/bare_log.h"
 #include "brokers/rabbitmq/amqp_fields.h"
 #include "brokers/rabbitmq/connection.h"
 
@@ -20,7 +21,6 @@ using namespace brokers::rabbitmq;
 
 constexpr amqp_channel_t kChannel = 1;
 constexpr int kFrameBytes = 131072;
-constexpr std::size_t kBodyBytes = 200;
 constexpr timeval kPatience{10, 0};
 
 Error failed(const char* what) { return {ErrorCode::kUnavailable, std::string("bare publishes: ") + what}; }

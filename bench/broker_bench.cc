@@ -1,12 +1,21 @@
 #include "bench/broker_bench.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
-#include "bench/cycle.h"
-#include "bench/due_load.h"
 #include "bench/producers.h"
-#include "bench/stopwatch.h"
+#include "bench/resources.h"
+#include "bench/settlers.h"
 #include "bide/wait.h"
 
 namespace bide::bench {
@@ -25,7 +34,7 @@ constexpr Scale kFull = {.jobs = 100'000, .rounds = 5, .singles = 2000, .warm_up
 constexpr Scale kQuick = {.jobs = 20'000, .rounds = 3, .singles = 300, .warm_up_seconds = 4, .lateness_seconds = 8};
 
 constexpr const char* kBurst = "burst";
-constexpr const char* kAlone = "alone";
+constexpr const char* kAlone = "alone";  // Of single_enqueue_us().
 constexpr const char* kCycle = "cycle";  // Of cycle_rate().
 constexpr const char* kDue = "due";
 constexpr int kParts = 3;
@@ -47,14 +56,9 @@ Result<double> enqueue_rate(Broker& broker, std::uint64_t jobs) {
 Result<std::vector<double>> single_us(Broker& broker, int count) {
   std::vector<double> microseconds;
   for (int i = 0; i < count; ++i) {
-    std::vector<Job> jobs;
-    jobs.push_back(make_bench_job(static_cast<std::uint64_t>(i), kAlone));
-    const Stopwatch watch;
-    const auto answer =
-        wait<std::vector<Result<Enqueued>>>([&](auto done) { broker.enqueue(std::move(jobs), std::move(done)); });
-    microseconds.push_back(watch.microseconds());
-    if (!answer) return answer.error();
-    if (!answer->front()) return answer->front().error();
+    const Result<double> took = single_enqueue_us(broker, static_cast<std::uint64_t>(i));
+    if (!took) return took.error();
+    microseconds.push_back(*took);
   }
   return microseconds;
 }
@@ -95,6 +99,104 @@ Status measure_rates(Broker& broker, Inspector& inspector, const BrokerBenchOpti
   return {};
 }
 
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience{60};
+constexpr int kCredit = 4096;
+constexpr std::size_t kPerSecond = 500;
+constexpr Milliseconds kLongestDelay{10'000};
+
+// The number that make_bench_job() has written into the body.
+std::uint64_t number_of(std::string_view body) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < 16 && i < body.size(); ++i) {
+    number |= static_cast<std::uint64_t>(body[i] - 'a') << (4 * i);
+  }
+  return number;
+}
+
+struct DueLoad {
+  std::vector<double> late_ms = {};  // From the moment of the call plus the delay to the sink, each job once.
+  std::uint64_t early = 0;
+};
+
+class Arrivals {
+ public:
+  Arrivals(std::size_t jobs, std::size_t first_counted)
+      : due_(jobs), seen_(jobs, false), first_counted_(first_counted) {}
+
+  void expect(std::uint64_t number, steady_clock::time_point due) {
+    std::lock_guard lock(mutex_);
+    due_[number] = due;
+  }
+  void note(const std::vector<Lease>& leases) {
+    const auto now = steady_clock::now();
+    std::lock_guard lock(mutex_);
+    for (const Lease& lease : leases) {
+      const std::uint64_t number = number_of(lease.job.body);
+      if (number >= seen_.size() || seen_[number]) continue;
+      seen_[number] = true;
+      ++arrived_;
+      const double late = std::chrono::duration<double, std::milli>(now - due_[number]).count();
+      if (late < 0) ++load_.early;
+      if (number >= first_counted_) load_.late_ms.push_back(late);
+    }
+    changed_.notify_all();
+  }
+  void fail(const Error& error) {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    changed_.notify_all();
+  }
+  bool failed() {
+    std::lock_guard lock(mutex_);
+    return error_.has_value();
+  }
+  Result<DueLoad> wait(steady_clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline, [&] { return error_ || arrived_ == seen_.size(); });
+    if (error_) return *error_;
+    if (arrived_ == seen_.size()) return std::move(load_);
+    return Error{ErrorCode::kUnavailable, std::to_string(seen_.size() - arrived_) + " of " +
+                                              std::to_string(seen_.size()) + " jobs did not arrive"};
+  }
+
+ private:
+  std::mutex mutex_;  // Guards everything below.
+  std::condition_variable changed_;
+  std::vector<steady_clock::time_point> due_;
+  std::vector<bool> seen_;
+  const std::size_t first_counted_;
+  std::size_t arrived_ = 0;
+  DueLoad load_;
+  std::optional<Error> error_;
+};
+
+// Jobs with random delays, enqueued at a steady pace while others arrive, and how late each of them arrives. Those of the
+// warm-up do not count: whatever is made at the first use is there afterwards. kUnavailable: a job did not arrive in a minute.
+Result<DueLoad> measure_due_load(Broker& broker, const Scale& scale) {
+  const auto warm_up = static_cast<std::size_t>(scale.warm_up_seconds) * kPerSecond;
+  const std::size_t jobs = warm_up + static_cast<std::size_t>(scale.lateness_seconds) * kPerSecond;
+  // Shared with completions that may come after we have given up.
+  const auto arrivals = std::make_shared<Arrivals>(jobs, warm_up);
+  Settlers settlers(broker, kDue, 1, kCredit, [&](const std::vector<Lease>& leases) { arrivals->note(leases); });
+  std::mt19937_64 random(1);
+  std::uniform_int_distribution<std::int64_t> delays(0, kLongestDelay.count());
+  const auto start = steady_clock::now();
+  for (std::size_t number = 0; number < jobs && !arrivals->failed(); ++number) {
+    std::this_thread::sleep_until(start + std::chrono::microseconds(number * 1'000'000 / kPerSecond));
+    std::vector<Job> one;
+    one.push_back(make_bench_job(number, kDue));
+    one.back().delay = Milliseconds(delays(random));
+    arrivals->expect(number, steady_clock::now() + one.back().delay);
+    broker.enqueue(std::move(one), [arrivals](const Result<std::vector<Result<Enqueued>>>& answer) {
+      if (!answer) return arrivals->fail(answer.error());
+      if (!answer->front()) arrivals->fail(answer->front().error());
+    });
+  }
+  return arrivals->wait(steady_clock::now() + kLongestDelay + kPatience);
+}
+
 }  // namespace
 
 std::vector<std::string> broker_bench_queues() { return {kBurst, kAlone, kCycle, kDue}; }
@@ -126,11 +228,7 @@ Result<BrokerFigures> bench_broker(Broker& broker, Inspector& inspector, const B
   if (Status purged = purge(inspector, kAlone); !purged) return purged.error();
 
   next("lateness of delayed jobs");
-  Result<DueLoad> late = measure_due_load(broker, kDue,
-                                          {.per_second = 500,
-                                           .longest_delay = Milliseconds(10'000),
-                                           .warm_up_seconds = scale.warm_up_seconds,
-                                           .seconds = scale.lateness_seconds});
+  Result<DueLoad> late = measure_due_load(broker, scale);
   if (!late) return late.error();
   figures.lateness_jobs = late->late_ms.size();
   figures.lateness_p50_ms = quantile(late->late_ms, 0.5);

@@ -1,25 +1,42 @@
-// bench_engine: measures the embedded engine and, in the same run, the limits of the machine it runs on.
+// What is measured on this machine alone, in directories of its own: the embedded engine, the longest steps of its thread,
+// and a worker on top of it. The limits of the machine are measured in the same run. The calling process must have no
+// other threads.
 
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "bench/figures.h"
 #include "bide/result.h"
 
 namespace bide::bench {
 
-struct EngineBenchOptions {
-  std::string directory = {};  // Work goes into a directory of its own in here. Empty: the current directory.
-  bool quick = false;          // With a tenth of the jobs.
-  std::uint64_t delayed_jobs = 0;  // To load, and to reopen with. 0: ten million, or with `quick` one.
-  std::function<void(std::string_view what, int part, int parts)> progress = nullptr;
+// `delayed_jobs`: to load, and to reopen with. 0: ten million, or with `quick` one.
+Result<EngineFigures> bench_engine(const BenchOptions& options, std::uint64_t delayed_jobs = 0);
+
+struct StepsFigure {
+  std::string what;
+  std::uint64_t steps = 0;
+  double longest_ms = 0;      // On the wall clock, with whatever else the machine did meanwhile.
+  double longest_cpu_ms = 0;  // Of the thread.
 };
 
-// The calling process must have no other threads.
-Result<EngineFigures> bench_engine(const EngineBenchOptions& options);
+// How long one step of the engine's thread takes at most, when something concerns every job of a large store. The steps are
+// the clock, requests, leases, commit with sync, a piece of housekeeping.
+Result<std::vector<StepsFigure>> bench_steps(const BenchOptions& options, std::uint64_t jobs);
+
+struct WorkerFigures {
+  bool quick = false;
+  double log_jobs_per_s = 0;
+  double jobs_per_s = 0;          // Enqueued, run by an empty handler and settled, all durable, in one process.
+  double ratio = 0;               // Of the bare log.
+  double effects_jobs_per_s = 0;  // Handlers that enqueue; the effects themselves are not counted.
+  double effects_ratio = 0;       // Of the rate without.
+};
+
+Result<WorkerFigures> bench_worker(const BenchOptions& options);
+std::vector<Goal> goals(const WorkerFigures& figures);
 
 }  // namespace bide::bench

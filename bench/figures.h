@@ -1,13 +1,21 @@
-// EngineFigures: what `bide bench engine` measures, and which goals the figures are held against.
+// What the benchmarks share: their options, goals, and statistics; and EngineFigures, what `bide bench engine` measures.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bide::bench {
+
+struct BenchOptions {
+  std::string directory = {};  // Work goes into a directory of its own in here. Empty: the current directory.
+  bool quick = false;          // With a tenth of the jobs.
+  std::function<void(std::string_view what, int part, int parts)> progress = nullptr;
+};
 
 struct EngineFigures {
   bool quick = false;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/figures.h"
-#include "bench/stopwatch.h"
+#include "bench/resources.h"
 
 namespace bide::bench {
 

@@ -1,6 +1,7 @@
 #include "bench/producers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "bench/bare_log.h"
+#include "bench/resources.h"
+#include "bide/wait.h"
 
 namespace bide::bench {
 
@@ -74,6 +77,17 @@ Status produce_range(Broker& broker, const ProducerOptions& options, std::uint64
   return window.drain();
 }
 
+// Scrambles the number of the job (SplitMix64), so that due times come in no order and yet the same in every run.
+std::uint64_t scrambled(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+constexpr std::chrono::milliseconds kSoonest = std::chrono::hours(1);
+constexpr std::chrono::milliseconds kSpread = std::chrono::hours(24);
+
 }  // namespace
 
 Status produce(Broker& broker, const ProducerOptions& options, const std::function<Job(std::uint64_t)>& make) {
@@ -100,6 +114,26 @@ Job make_bench_job(std::uint64_t number, const char* queue) {
   job.body.assign(kBodyBytes, 'b');
   for (std::size_t i = 0; i < 16; ++i) job.body[i] = static_cast<char>('a' + ((number >> (4 * i)) & 15));
   return job;
+}
+
+Result<double> single_enqueue_us(Broker& broker, std::uint64_t number) {
+  std::vector<Job> jobs;
+  jobs.push_back(make_bench_job(number, "alone"));
+  const Stopwatch watch;
+  const auto answer =
+      wait<std::vector<Result<Enqueued>>>([&](auto done) { broker.enqueue(std::move(jobs), std::move(done)); });
+  const double took = watch.microseconds();
+  if (const auto error = first_error(answer)) return *error;
+  return took;
+}
+
+Status load_delayed(Broker& broker, std::uint64_t jobs) {
+  return produce(broker, {.jobs = jobs, .threads = 2, .batch = kBatch, .window = 2}, [](std::uint64_t number) {
+    Job job = make_bench_job(number, "later");
+    const auto spread = static_cast<std::uint64_t>(kSpread.count());
+    job.delay = kSoonest + Milliseconds(static_cast<std::int64_t>(scrambled(number) % spread));
+    return job;
+  });
 }
 
 }  // namespace bide::bench

@@ -23,4 +23,10 @@ Status produce(Broker& broker, const ProducerOptions& options, const std::functi
 // A job of the benchmark: 200 bytes that do not repeat themselves from one to the next.
 Job make_bench_job(std::uint64_t number, const char* queue);
 
+// How long it takes to enqueue one job, into the queue `alone`.
+Result<double> single_enqueue_us(Broker& broker, std::uint64_t number);
+
+// Jobs that are due at a random moment of the day that begins in an hour, in the queue `later`. Durable when it returns.
+Status load_delayed(Broker& broker, std::uint64_t jobs);
+
 }  // namespace bide::bench

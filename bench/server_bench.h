@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bench/figures.h"
@@ -36,15 +34,8 @@ struct ServerFigures {
   double all_woken_p99_ms = 0;  // As many jobs as workers, in one request.
 };
 
-struct ServerBenchOptions {
-  std::string program = {};    // The bide command.
-  std::string directory = {};  // Work goes into a directory of its own in here. Empty: the current directory.
-  bool quick = false;
-  std::function<void(std::string_view what, int part, int parts)> progress = nullptr;
-};
-
-// The calling process must have no other threads.
-Result<ServerFigures> bench_server(const ServerBenchOptions& options);
+// `program`: the bide command. The calling process must have no other threads.
+Result<ServerFigures> bench_server(const BenchOptions& options, const std::string& program);
 std::vector<Goal> goals(const ServerFigures& figures);
 
 }  // namespace bide::bench

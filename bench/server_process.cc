@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "bench/http_connection.h"
-#include "bench/process_use.h"
+#include "bench/resources.h"
 
 namespace bide::bench {
 

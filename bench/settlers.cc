@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "bench/producers.h"
+#include "bench/resources.h"
+
 namespace bide::bench {
 
 Settlers::Settlers(Broker& broker, std::string queue, int threads, int credit,
@@ -74,6 +77,18 @@ Status Settlers::wait_for(std::uint64_t settled) {
   progressed_.wait(lock, [&] { return settled_ >= settled || error_; });
   if (error_) return *error_;
   return {};
+}
+
+Result<double> cycle_rate(Broker& broker, std::uint64_t jobs, const CycleOptions& options) {
+  Settlers settlers(broker, "cycle", options.threads, options.credit, nullptr, options.settle_batch);
+  const Stopwatch watch;
+  const Status produced = produce(
+      broker,
+      {.jobs = jobs, .threads = options.threads, .batch = options.enqueue_batch, .window = options.window},
+      [](std::uint64_t number) { return make_bench_job(number, "cycle"); });
+  if (!produced) return produced.error();
+  if (Status settled = settlers.wait_for(jobs); !settled) return settled.error();
+  return static_cast<double>(jobs) / watch.seconds();
 }
 
 }  // namespace bide::bench

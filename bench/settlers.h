@@ -52,4 +52,16 @@ class Settlers {
   std::unique_ptr<Subscription> subscription_;
 };
 
+struct CycleOptions {
+  int threads = 2;  // That enqueue, and as many that settle.
+  int credit = 32'768;
+  std::size_t enqueue_batch = 256;
+  std::size_t settle_batch = kBatch;
+  int window = 16;  // Enqueues under way, for each thread.
+};
+
+// The whole life of jobs: enqueued by some threads, leased, settled by others; every step durable. From the first enqueue to the last confirmed
+// settle, in jobs a second. In the queue `cycle`.
+Result<double> cycle_rate(Broker& broker, std::uint64_t jobs, const CycleOptions& options = {});
+
 }  // namespace bide::bench

@@ -1,4 +1,4 @@
-#include "bench/steps_bench.h"
+#include "bench/engine_bench.h"
 
 #include <algorithm>
 #include <atomic>
@@ -82,7 +82,7 @@ class Stepper {
 
 }  // namespace
 
-Result<std::vector<StepsFigure>> bench_steps(const StepsBenchOptions& options) {
+Result<std::vector<StepsFigure>> bench_steps(const BenchOptions& options, std::uint64_t jobs_in_all) {
   constexpr int kParts = 7;
   auto work = WorkDirectory::create(options.directory);
   if (!work) return work.error();
@@ -109,9 +109,9 @@ Result<std::vector<StepsFigure>> bench_steps(const StepsBenchOptions& options) {
   const auto is_there = [&] { return !ledger.is_behind(); };
 
   Status status = measure("enqueue, 4096 a step", [&](StepsFigure& figure) -> Status {
-    for (std::uint64_t number = 0; number < options.jobs;) {
+    for (std::uint64_t number = 0; number < jobs_in_all;) {
       std::vector<Job> jobs;
-      for (; jobs.size() < 4096 && number < options.jobs; ++number) {
+      for (; jobs.size() < 4096 && number < jobs_in_all; ++number) {
         jobs.push_back(make_bench_job(number, "later"));
         jobs.back().due = due;
         jobs.back().expires = due + hours(1);

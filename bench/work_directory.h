@@ -2,9 +2,11 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "bide/result.h"
+#include "engine/engine.h"
 
 namespace bide::bench {
 
@@ -26,5 +28,12 @@ class WorkDirectory {
   explicit WorkDirectory(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
+
+// The engine as users get it, in a directory.
+inline Result<std::unique_ptr<engine::Engine>> open_engine(const std::string& directory) {
+  engine::EngineOptions options;
+  options.directory = directory;
+  return engine::Engine::open(std::move(options));
+}
 
 }  // namespace bide::bench

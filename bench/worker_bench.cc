@@ -1,4 +1,4 @@
-#include "bench/worker_bench.h"
+#include "bench/engine_bench.h"
 
 #include <chrono>
 #include <cstdio>
@@ -8,9 +8,8 @@
 
 #include "bench/bare_log.h"
 #include "bench/child.h"
-#include "bench/open_engine.h"
 #include "bench/producers.h"
-#include "bench/stopwatch.h"
+#include "bench/resources.h"
 #include "bench/work_directory.h"
 #include "bide/worker.h"
 
@@ -39,7 +38,7 @@ Result<double> worker_rate(Client& client, std::uint64_t jobs, bool with_effect)
   return rate;
 }
 
-Result<WorkerFigures> run(const std::string& directory, std::uint64_t jobs, int rounds) {
+Status measure_worker(WorkerFigures& figures, const std::string& directory, std::uint64_t jobs, int rounds) {
   auto opened = open_engine(directory);
   if (!opened) return opened.error();
   const std::shared_ptr<engine::Engine> engine = std::move(*opened);
@@ -58,25 +57,27 @@ Result<WorkerFigures> run(const std::string& directory, std::uint64_t jobs, int 
     effect_rates.push_back(*effects);
     effect_ratios.push_back(*effects / *plain);
   }
-  WorkerFigures figures;
   figures.log_jobs_per_s = median(logs);
   figures.jobs_per_s = median(rates);
   figures.ratio = median(ratios);
   figures.effects_jobs_per_s = median(effect_rates);
   figures.effects_ratio = median(effect_ratios);
-  return figures;
+  return {};
 }
 
 }  // namespace
 
-Result<WorkerFigures> bench_worker(const WorkerBenchOptions& options) {
+Result<WorkerFigures> bench_worker(const BenchOptions& options) {
   auto work = WorkDirectory::create(options.directory);
   if (!work) return work.error();
   if (options.progress) options.progress("enqueue, handle, settle", 0, 1);
   const std::uint64_t jobs = options.quick ? 200'000 : 1'000'000;
-  auto figures = run_in_child<WorkerFigures>(
-      Ending::kByItself, [&](auto report) { report(run(work->fresh("worker"), jobs, options.quick ? 3 : 5)); });
-  if (figures) figures->quick = options.quick;
+  WorkerFigures figures;
+  figures.quick = options.quick;
+  const Status measured = measure_in_child(figures, [&](WorkerFigures& f) {
+    return measure_worker(f, work->fresh("worker"), jobs, options.quick ? 3 : 5);
+  });
+  if (!measured) return measured.error();
   return figures;
 }
 

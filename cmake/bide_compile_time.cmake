@@ -1,11 +1,11 @@
 # What makes a build from nothing quick. Included after every folder, because it goes over all of their targets:
 #
 # - precompiled headers: the standard library's and GoogleTest's, of which every file includes some. Ours are not among
-#   them, because they change. A source that forgets an include is found by the clang preset, which has none of this.
+#   them, because they change. A source that forgets one of the standard library is found by tests/tidy.
 # - tests and examples are optimised lightly; what they test is not touched.
 # - unity builds (BIDE_UNITY_BUILD): sources of one target are compiled eight at a time, because most of the time goes into
 #   the headers that they share. So names in unnamed namespaces are unique within a folder. The dev preset compiles sources one
-#   by one, which is quicker after a small change, and the clang preset does, which finds forgotten includes.
+#   by one, which is quicker after a small change, and the clang preset does, which finds forgotten includes of ours.
 
 option(BIDE_PRECOMPILED_HEADERS "Compile the standard library's headers once" ON)
 
@@ -52,7 +52,7 @@ endforeach()
 function(bide_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
   get_target_property(type ${target} TYPE)
-  if(NOT type STREQUAL "EXECUTABLE")
+  if(NOT type STREQUAL "EXECUTABLE" AND NOT BIDE_CHECK_ONLY)
     # As its executables are compiled, or it could not share their precompiled headers.
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIE)
@@ -69,8 +69,6 @@ endforeach()
 
 if(BIDE_UNITY_BUILD)
   set_target_properties(${every_target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  # Every benchmark has its scale, its parts and its limits, under the same names.
-  set_target_properties(bide_bench PROPERTIES UNITY_BUILD OFF)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ takes the sources for headers, whose types must not use an unnamed namespace.
     foreach(target IN LISTS every_target)
@@ -81,8 +79,9 @@ if(BIDE_UNITY_BUILD)
   endif()
   # These have names in common with others of their folder.
   set(compiled_alone
+    bench/broker_bench.cc bench/engine_bench.cc bench/server_bench.cc bench/steps_bench.cc bench/worker_bench.cc
     src/core/job_rules_test.cc src/core/retry_policy_test.cc src/core/time_text_test.cc
-    src/engine/check/snapshot_check.cc src/engine/check/snapshot_repair.cc
+    src/engine/check/snapshot_check.cc
     src/engine/id_table_test.cc src/engine/ledger_ids_test.cc
     src/engine/journal/records_test.cc src/wire/wire_test.cc
     src/brokers/rabbitmq/compat/nippy_writer.cc src/brokers/rabbitmq/compat/nippy.cc src/brokers/rabbitmq/compat/async_worker_test.cc
@@ -99,11 +98,31 @@ if(BIDE_UNITY_BUILD)
   endforeach()
 endif()
 
-if(BIDE_CHECK_ONLY AND TARGET bide_written_pages)
-  # There is no command that could write them.
-  set_target_properties(bide_written_pages PROPERTIES EXCLUDE_FROM_ALL ON)
+if(BIDE_CHECK_ONLY)
+  if(TARGET bide_written_pages)
+    # There is no command that could write them.
+    set_target_properties(bide_written_pages PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  # By a command of its own, because the rules for compiling compile nothing.
+  set(check_headers "${PROJECT_BINARY_DIR}/standard_headers.h")
+  list(TRANSFORM standard_headers PREPEND "#include " OUTPUT_VARIABLE included)
+  if(BIDE_BUILD_TESTS)
+    list(APPEND included "#include <gtest/gtest.h>")
+  endif()
+  list(JOIN included "\n" included)
+  file(CONFIGURE OUTPUT "${check_headers}" CONTENT "${included}\n" @ONLY)
+  separate_arguments(check_flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_DEBUG}")
+  add_custom_command(OUTPUT "${BIDE_CHECK_HEADERS}"
+    COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 -D_GLIBCXX_ASSERTIONS ${check_flags}
+      -DGTEST_HAS_PTHREAD=1 -x c++-header "${check_headers}" -o "${BIDE_CHECK_HEADERS}"
+    DEPENDS "${check_headers}" VERBATIM)
+  add_custom_target(bide_check_headers DEPENDS "${BIDE_CHECK_HEADERS}")
+  foreach(target IN LISTS every_target)
+    add_dependencies(${target} bide_check_headers)
+  endforeach()
+  return()
 endif()
-if(NOT BIDE_PRECOMPILED_HEADERS OR BIDE_CHECK_ONLY)
+if(NOT BIDE_PRECOMPILED_HEADERS)
   return()
 endif()
 

@@ -6,7 +6,10 @@ target_compile_options(bide_warnings INTERFACE
   $<$<BOOL:${BIDE_WERROR}>:-Werror>)
 link_libraries(bide_warnings)
 
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# A precompiled header is for one kind of code, and what is only checked shares one.
+if(NOT BIDE_CHECK_ONLY)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+endif()
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES CXX)
 
@@ -36,7 +39,10 @@ endif()
 if(BIDE_CHECK_ONLY)
   # A compiler's opinion without its work: what would be compiled is only parsed, what would be linked is an empty file.
   # ninja still knows what has been looked at since it changed.
-  set(look_at "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -fsyntax-only <SOURCE>")
+  # The standard library and GoogleTest are parsed once (cmake/bide_compile_time.cmake), with a macro of GoogleTest's targets.
+  add_compile_definitions(GTEST_HAS_PTHREAD=1)
+  set(BIDE_CHECK_HEADERS "${PROJECT_BINARY_DIR}/standard_headers.pch")
+  set(look_at "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -fsyntax-only -include-pch ${BIDE_CHECK_HEADERS} <SOURCE>")
   set(CMAKE_CXX_COMPILE_OBJECT "${look_at}" "\"${CMAKE_COMMAND}\" -E touch <OBJECT>")
   foreach(linked LINK_EXECUTABLE CREATE_STATIC_LIBRARY CREATE_SHARED_LIBRARY)
     set(CMAKE_CXX_${linked} "\"${CMAKE_COMMAND}\" -E touch <TARGET>")

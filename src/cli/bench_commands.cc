@@ -11,8 +11,6 @@
 #include "bench/broker_setup.h"
 #include "bench/engine_bench.h"
 #include "bench/server_bench.h"
-#include "bench/steps_bench.h"
-#include "bench/worker_bench.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -143,20 +141,14 @@ auto progress_on(StatusLine& status) {
 }
 
 // With what every benchmark is told: where, how much, and where its progress goes.
-template <class Options>
-Options bench_options(const Invocation& call, StatusLine& status) {
-  Options options;
-  options.directory = call.value_or("--dir", "");
-  if constexpr (requires { options.quick; }) options.quick = call.has("--quick");
-  options.progress = progress_on(status);
-  return options;
+bench::BenchOptions bench_options(const Invocation& call, StatusLine& status) {
+  return {.directory = call.value_or("--dir", ""), .quick = call.has("--quick"), .progress = progress_on(status)};
 }
 
 int bench_engine(const Invocation& call) {
   StatusLine status;
-  auto options = bench_options<bench::EngineBenchOptions>(call, status);
-  options.delayed_jobs = static_cast<std::uint64_t>(call.number("--delayed", 0, 1, 1'000'000'000));
-  const bench::EngineFigures figures = take(bench::bench_engine(options));
+  const auto delayed_jobs = static_cast<std::uint64_t>(call.number("--delayed", 0, 1, 1'000'000'000));
+  const bench::EngineFigures figures = take(bench::bench_engine(bench_options(call, status), delayed_jobs));
   status.clear();
   print(call, figures_json(figures),
         formatted("limits of this machine: a bare log does %.0f k jobs/s; overwrite + fdatasync takes %.0f us (p50)\n\n",
@@ -167,7 +159,7 @@ int bench_engine(const Invocation& call) {
 
 int bench_worker(const Invocation& call) {
   StatusLine status;
-  const bench::WorkerFigures figures = take(bench::bench_worker(bench_options<bench::WorkerBenchOptions>(call, status)));
+  const bench::WorkerFigures figures = take(bench::bench_worker(bench_options(call, status)));
   status.clear();
   print(call, figures_json(figures),
         formatted("limit of this machine: a bare log does %.0f k jobs/s\n\n", figures.log_jobs_per_s / 1e3) +
@@ -209,9 +201,8 @@ int bench_broker(const Invocation& call) {
 
 int bench_server(const Invocation& call) {
   StatusLine status;
-  auto options = bench_options<bench::ServerBenchOptions>(call, status);
-  options.program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const bench::ServerFigures figures = take(bench::bench_server(options));
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const bench::ServerFigures figures = take(bench::bench_server(bench_options(call, status), program));
   status.clear();
   print(call, figures_json(figures),
         formatted("limits of this machine: the engine in process does %.0f k jobs/s in such batches; overwrite + "
@@ -226,9 +217,8 @@ int bench_server(const Invocation& call) {
 
 int bench_steps(const Invocation& call) {
   StatusLine status;
-  auto options = bench_options<bench::StepsBenchOptions>(call, status);
-  options.jobs = call.has("--quick") ? 1'000'000 : 10'000'000;
-  const std::vector<bench::StepsFigure> figures = take(bench::bench_steps(options));
+  const std::uint64_t jobs = call.has("--quick") ? 1'000'000 : 10'000'000;
+  const std::vector<bench::StepsFigure> figures = take(bench::bench_steps(bench_options(call, status), jobs));
   status.clear();
   JsonArray json;
   Table table({"what", "steps", "longest, ms", "of it CPU, ms"});
@@ -241,8 +231,8 @@ int bench_steps(const Invocation& call) {
     table.row({figure.what, std::to_string(figure.steps), formatted("%.1f", figure.longest_ms),
                formatted("%.1f", figure.longest_cpu_ms)});
   }
-  print(call, JsonObject().add("jobs", options.jobs).add("steps", json),
-        std::to_string(options.jobs) + " jobs\n\n" + table.text());
+  print(call, JsonObject().add("jobs", jobs).add("steps", json),
+        std::to_string(jobs) + " jobs\n\n" + table.text());
   return kOk;
 }
 

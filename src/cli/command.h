@@ -65,4 +65,11 @@ std::vector<Command> help_commands();
 // Of all groups, in the order in which --help shows them.
 const std::vector<Command>& all_commands();
 
+// The texts about commands, generated from their table: of everything; of a group, such as "queue"; of one command.
+std::string help_for_all();
+std::string help_for_group(std::string_view group);
+std::string help_for(const Command& command);
+
+std::string_view version();  // "1.2.3"
+
 }  // namespace bide::cli

@@ -11,10 +11,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "bide/context.h"
+#include "bide/worker.h"
+#include "cli/invocation.h"
 
 namespace bide::cli {
 
@@ -41,5 +44,18 @@ bool wait_for_programs();
 // Kills every program that is still running, with all it has started. For the end of the process: a thread that was
 // abandoned with its program may not get to it any more.
 void kill_all_programs();
+
+// What `bide work` was asked to do, read from its flags and checked before anything is opened.
+struct WorkPlan {
+  ExecOptions exec;
+  WorkerOptions worker;
+  std::set<std::string> kinds;  // Empty: all.
+  bool drain = false;
+
+  bool takes(const std::string& kind) const { return kinds.empty() || kinds.contains(kind); }
+};
+
+// Throws Failure.
+WorkPlan work_plan(const Invocation& call);
 
 }  // namespace bide::cli

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "cli/output.h"
-#include "core/secrets.h"
+#include "core/url_escape.h"
 
 namespace bide::cli {
 

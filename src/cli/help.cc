@@ -1,6 +1,6 @@
 // The texts about commands, and the commands that print them: completion, manual, version.
 
-#include "cli/help.h"
+#include "cli/command.h"
 
 #include <array>
 #include <map>

@@ -12,7 +12,7 @@
 
 #include "cli/failure.h"
 #include "core/quote.h"
-#include "core/secrets.h"
+#include "core/url_escape.h"
 
 namespace bide::cli {
 

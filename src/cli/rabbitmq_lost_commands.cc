@@ -11,8 +11,8 @@
 #include "cli/failure.h"
 #include "cli/invocation.h"
 #include "cli/json.h"
+#include "cli/open_client.h"
 #include "cli/output.h"
-#include "cli/rabbitmq_settings.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
 

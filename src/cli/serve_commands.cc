@@ -16,7 +16,6 @@
 
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/help.h"
 #include "cli/invocation.h"
 #include "cli/open_client.h"
 #include "server/config.h"

@@ -18,7 +18,6 @@
 #include "core/time_text.h"
 #include "engine/check/check_store.h"
 #include "engine/engine.h"
-#include "platform/directory_lock.h"
 #include "platform/disk.h"
 
 namespace bide::cli {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/check/check_store.h"
 #include "engine/check/repair_store.h"
-#include "engine/check/store_report.h"
 
 namespace bide::cli {
 

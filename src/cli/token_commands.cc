@@ -18,8 +18,8 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "platform/disk.h"
-#include "server/auth/scopes.h"
 #include "server/auth/token_file.h"
+#include "server/http/identity.h"
 
 namespace bide::cli {
 

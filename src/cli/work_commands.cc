@@ -26,7 +26,6 @@
 #include "cli/jobs.h"
 #include "cli/open_client.h"
 #include "cli/output.h"
-#include "cli/work_options.h"
 #include "core/duration.h"
 #include "core/quote.h"
 

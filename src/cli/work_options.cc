@@ -1,4 +1,4 @@
-#include "cli/work_options.h"
+#include "cli/exec_handler.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "bide/job.h"
 #include "bide/lease.h"
@@ -40,5 +42,17 @@ bool would_die_by_crash(const RetryPolicy& policy, const AttemptCounts& before, 
 // - Failed or timed out: again after the policy's wait, which grows with faults of every kind.
 Outcome decide_after_fault(const RetryPolicy& policy, const AttemptCounts& before, Fault fault, std::string error,
                            std::uint64_t random, std::uint32_t max_crashes = kMaxCrashes);
+
+// What a retry policy may be: shared by its parser and by RetryPolicy::validate(). In the order of RetryPolicy::Shape.
+inline constexpr std::array<std::string_view, 4> kRetryPolicyNames = {"none", "fixed", "steps", "exponential"};
+
+// The end of a message about a policy that is none of these.
+inline constexpr std::string_view kRetryPolicyForms =
+    "; allowed: exponential(1s,2,1h,x25), steps(10s,100s,1h), fixed(30s,x5) or none; all but none may end in jitter, "
+    "such as fixed(30s,x5,jitter=0.2)";
+
+// What is wrong with the policy; empty when nothing is. Fields that a shape does not use must be as its factory leaves
+// them: otherwise the text of a policy would not be the whole policy, and a mistake would pass unseen.
+std::string retry_policy_problem(const RetryPolicy& policy);
 
 }  // namespace bide::core

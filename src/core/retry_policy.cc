@@ -2,7 +2,7 @@
 
 #include "core/duration.h"
 #include "core/number_text.h"
-#include "core/retry_policy_rules.h"
+#include "core/retry_decision.h"
 
 namespace bide {
 

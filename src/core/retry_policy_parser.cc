@@ -17,7 +17,7 @@
 #include "core/duration.h"
 #include "core/number_text.h"
 #include "core/quote.h"
-#include "core/retry_policy_rules.h"
+#include "core/retry_decision.h"
 #include "core/text.h"
 
 namespace bide {

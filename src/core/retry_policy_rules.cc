@@ -1,4 +1,4 @@
-#include "core/retry_policy_rules.h"
+#include "core/retry_decision.h"
 
 #include <algorithm>
 

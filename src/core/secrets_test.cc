@@ -1,4 +1,4 @@
-#include "core/secrets.h"
+#include "core/url_escape.h"
 
 #include <gtest/gtest.h>
 

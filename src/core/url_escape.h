@@ -1,5 +1,5 @@
-// Parts of URLs: %XX, as in a path that holds a question mark or a password that holds an @, and the options of a
-// broker's URL behind its question mark.
+// Parts of URLs: %XX, as in a path that holds a question mark or a password that holds an @; the options of a broker's
+// URL behind its question mark; and the password, which is not shown.
 
 #pragma once
 
@@ -26,5 +26,13 @@ std::string_view query_of(std::string_view url);
 Status apply_url_options(std::string_view query,
                          const std::function<Status(std::string_view name, std::string_view escaped_value)>& apply);
 Error unknown_url_option(std::string_view name, std::span<const std::string_view> known);
+
+// A text that may hold URLs, with the passwords in them left out:
+//
+//   without_secrets("cannot reach amqp://ann:pass@host/")   cannot reach amqp://ann:***@host/
+//
+// What stands after `://NAME:` up to `@` becomes ***; so does what stands there when the text was cut before the `@`.
+// A port is left as it is.
+std::string without_secrets(std::string_view text);
 
 }  // namespace bide::core

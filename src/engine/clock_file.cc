@@ -1,6 +1,6 @@
 #include "engine/clock_file.h"
 
-#include "platform/checksum.h"
+#include "platform/disk.h"
 
 namespace bide::engine {
 

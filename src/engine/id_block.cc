@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "platform/checksum.h"
+#include "platform/disk.h"
 
 namespace bide::engine {
 

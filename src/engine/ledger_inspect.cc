@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/broker_answers.h"
 #include "core/duration.h"
-#include "core/job_bytes.h"
 #include "core/quote.h"
 #include "core/time_text.h"
 #include "engine/ledger.h"

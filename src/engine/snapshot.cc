@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "platform/checksum.h"
+#include "platform/disk.h"
 #include "platform/fatal.h"
 
 namespace bide::engine {

@@ -1,4 +1,4 @@
-#include "http_client/destination.h"
+#include "http_client/transfer.h"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>

@@ -10,17 +10,32 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bide/result.h"
-#include "http_client/http_address.h"
 #include "http_client/http_request.h"
 
 namespace bide::http_client {
+
+// The address of a socket, as a check sees it, without a type of the system.
+struct HttpAddress {
+  enum class Family : std::uint8_t { kIpv4, kIpv6 };
+  Family family = Family::kIpv4;
+  std::array<std::uint8_t, 16> bytes = {};  // In network order; of IPv4 the first four.
+  std::uint16_t port = 0;
+
+  std::string host() const;       // "192.0.2.1" or "2001:db8::1".
+  std::string to_string() const;  // "192.0.2.1:80" or "[2001:db8::1]:80".
+};
+
+// The addresses of this machine's own network interfaces, as they are now, with port 0. Empty when the system does not tell.
+std::vector<HttpAddress> local_addresses();
 
 // Asked with every address before it is connected to, whether it was looked up, pinned or written in the URL; `host` is
 // that of the URL. An error refuses the request, even where another address of the host would be allowed, and its

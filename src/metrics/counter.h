@@ -14,7 +14,11 @@ inline constexpr std::size_t kShards = 8;
 inline constexpr std::size_t kCacheLineBytes = 64;
 
 // The shard of this thread: the same for its whole life.
-std::size_t this_shard();
+inline std::size_t this_shard() {
+  static std::atomic<std::size_t> next = 0;
+  thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % kShards;
+  return mine;
+}
 
 class Counter {
  public:

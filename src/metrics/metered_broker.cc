@@ -39,18 +39,18 @@ struct Settling {
 }  // namespace
 
 MeteredBroker::MeteredBroker(std::shared_ptr<Broker> broker, std::shared_ptr<Metrics> metrics, platform::Clock& clock)
-    : broker_(std::move(broker)), books_(std::make_shared<Books>(std::move(metrics), clock)) {}
+    : broker_(std::move(broker)), recorder_(std::make_shared<Recorder>(std::move(metrics), clock)) {}
 
 void MeteredBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
-  QueueLookup lookup(*books_->metrics);
+  QueueLookup lookup(*recorder_->metrics);
   std::vector<Metrics::QueueCounters*> queues;
   queues.reserve(jobs.size());
   for (const Job& job : jobs) queues.push_back(&lookup(job.queue));
-  const std::int64_t begun_us = books_->clock.now().elapsed_us;
-  broker_->enqueue(std::move(jobs), [books = books_, queues = std::move(queues), begun_us,
+  const std::int64_t begun_us = recorder_->clock.now().elapsed_us;
+  broker_->enqueue(std::move(jobs), [recorder = recorder_, queues = std::move(queues), begun_us,
                                      done = std::move(done)](Result<std::vector<Result<Enqueued>>> results) {
     if (results) {
-      books->metrics->confirm_took(Micros(books->clock.now().elapsed_us - begun_us));
+      recorder->metrics->confirm_took(Micros(recorder->clock.now().elapsed_us - begun_us));
       for (std::size_t i = 0; i < results->size() && i < queues.size(); ++i) {
         const Result<Enqueued>& result = (*results)[i];
         if (result && !result->existed) queues[i]->enqueued.add();
@@ -60,7 +60,7 @@ void MeteredBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result
   });
 }
 
-void MeteredBroker::Books::begin(const std::vector<Lease>& leases) {
+void MeteredBroker::Recorder::begin(const std::vector<Lease>& leases) {
   const platform::Instant now = clock.now();
   QueueLookup lookup(*metrics);
   for (const Lease& lease : leases) {
@@ -79,34 +79,34 @@ void MeteredBroker::Books::begin(const std::vector<Lease>& leases) {
 }
 
 Result<std::unique_ptr<Subscription>> MeteredBroker::subscribe(SubscribeOptions options, LeaseSink sink) {
-  return broker_->subscribe(std::move(options), [books = books_, sink = std::move(sink)](std::vector<Lease> leases) {
-    books->begin(leases);
+  return broker_->subscribe(std::move(options), [recorder = recorder_, sink = std::move(sink)](std::vector<Lease> leases) {
+    recorder->begin(leases);
     sink(std::move(leases));
   });
 }
 
 void MeteredBroker::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
-  QueueLookup lookup(*books_->metrics);
+  QueueLookup lookup(*recorder_->metrics);
   std::vector<Settling> settling;
   settling.reserve(settlements.size());
   for (const Settlement& settlement : settlements) {
     Settling& one = settling.emplace_back(Settling{settlement.lease, label_of(settlement.outcome), {}});
     for (const Job& effect : settlement.effects) one.effects.push_back(&lookup(effect.queue));
   }
-  const std::int64_t begun_us = books_->clock.now().elapsed_us;
-  broker_->settle(std::move(settlements), [books = books_, settling = std::move(settling), begun_us,
+  const std::int64_t begun_us = recorder_->clock.now().elapsed_us;
+  broker_->settle(std::move(settlements), [recorder = recorder_, settling = std::move(settling), begun_us,
                                            done = std::move(done)](Result<std::vector<Status>> statuses) {
     if (statuses) {
-      const std::int64_t now_us = books->clock.now().elapsed_us;
-      books->metrics->confirm_took(Micros(now_us - begun_us));
+      const std::int64_t now_us = recorder->clock.now().elapsed_us;
+      recorder->metrics->confirm_took(Micros(now_us - begun_us));
       for (std::size_t i = 0; i < statuses->size() && i < settling.size(); ++i) {
         if (!(*statuses)[i]) continue;
         const Settling& one = settling[i];
         for (Metrics::QueueCounters* const queue : one.effects) queue->enqueued.add();
-        const auto attempt = books->running.take(one.lease);
-        (attempt ? *attempt->queue : books->metrics->queue(kUnknownQueue)).count(one.outcome);
+        const auto attempt = recorder->running.take(one.lease);
+        (attempt ? *attempt->queue : recorder->metrics->queue(kUnknownQueue)).count(one.outcome);
         if (attempt && one.outcome != OutcomeLabel::kReturned)
-          books->metrics->job_took(Micros(now_us - attempt->started_us));
+          recorder->metrics->job_took(Micros(now_us - attempt->started_us));
       }
     }
     done(std::move(statuses));

@@ -31,8 +31,8 @@ class MeteredBroker : public core::ForwardingBroker {
   Broker& next_broker() const override { return *broker_; }
 
   // Apart from the broker, because its completions may still run when this one is gone.
-  struct Books {
-    Books(std::shared_ptr<Metrics> kept, platform::Clock& read) : metrics(std::move(kept)), clock(read) {}
+  struct Recorder {
+    Recorder(std::shared_ptr<Metrics> kept, platform::Clock& read) : metrics(std::move(kept)), clock(read) {}
 
     const std::shared_ptr<Metrics> metrics;
     platform::Clock& clock;
@@ -42,7 +42,7 @@ class MeteredBroker : public core::ForwardingBroker {
   };
 
   const std::shared_ptr<Broker> broker_;
-  const std::shared_ptr<Books> books_;
+  const std::shared_ptr<Recorder> recorder_;
 };
 
 }  // namespace bide::metrics

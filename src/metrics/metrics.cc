@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/secrets.h"
+#include "core/url_escape.h"
 
 namespace bide::metrics {
 namespace {

@@ -29,4 +29,7 @@ class Clock {
 
 Clock& real_clock();
 
+// Elapsed time of the real clock in milliseconds, for timeouts. Not a time of day.
+inline std::int64_t now_ms() { return real_clock().now().elapsed_us / 1000; }
+
 }  // namespace bide::platform

@@ -1,4 +1,4 @@
-#include "platform/directory_lock.h"
+#include "platform/disk.h"
 
 #include <sys/file.h>
 #include <unistd.h>
@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "platform/descriptor.h"
-#include "platform/system_error.h"
 
 namespace bide::platform {
 namespace {

@@ -1,4 +1,3 @@
-#include "platform/directory_lock.h"
 
 #include <sys/fsuid.h>
 #include <sys/wait.h>

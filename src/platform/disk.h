@@ -64,4 +64,33 @@ std::uint64_t file_size_limit();
 
 Disk& real_disk();
 
+// The checksum of the on-disk formats: XXH3, 64 bits. The seed is usually the address of the bytes, so that bytes that
+// belong elsewhere do not pass.
+std::uint64_t checksum(std::string_view bytes, std::uint64_t seed);
+
+// One owner for a data directory, by a file `lock` in it that is locked and holds the owner's pid. The kernel lets go when
+// the owner ends, however it ends; the file stays, since removing it would let two owners lock two different files of the
+// same name.
+inline constexpr char kLockFileName[] = "lock";
+
+// "data directory /x is in use by process 1234: stop it first". An empty pid is one not yet written.
+Error directory_busy(const std::string& directory, const std::string& pid);
+
+// kBusy; kNotFound when there is no such directory; kPermissionDenied when it cannot be written to.
+Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory);
+
+// For readers of a store that nobody has open: keeps owners out while it is held, and writes nothing. Readers do not mind
+// one another. Null when there is no lock file, so nobody ever had it open. kBusy.
+Result<std::unique_ptr<DirectoryLock>> share_directory(const std::string& directory);
+
+// The one place where an errno becomes an Error, so that the real and the simulated disk answer alike. kCreate: something new
+// was to be made, so a missing or unsuitable place is kCannotCreate instead of kNotFound.
+enum class Purpose { kUse, kCreate };
+
+// "cannot open /x/y: Permission denied"
+Error system_error(int error_number, std::string_view action, std::string_view path, Purpose purpose = Purpose::kUse);
+
+// "cannot rename /x/a to /x/b: No such file or directory"
+Error rename_error(int error_number, std::string_view from, std::string_view to);
+
 }  // namespace bide::platform

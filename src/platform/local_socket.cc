@@ -12,8 +12,8 @@
 #include <limits>
 #include <vector>
 
+#include "platform/disk.h"
 #include "platform/fatal.h"
-#include "platform/system_error.h"
 
 namespace bide::platform {
 namespace {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -83,5 +85,10 @@ struct Readiness {
 
 // poll(2): replaces the wanted events by those that are there. No timeout: waits without limit.
 void wait_ready(std::span<Readiness> all, std::optional<std::chrono::milliseconds> at_most);
+
+// Which user the process at the other end of a connection belongs to, as far as this machine can tell. The socket is
+// connected: a Unix socket, or TCP within this machine. Nothing when it is neither, or nobody can tell. Asks the kernel for
+// TCP: not for every request.
+std::optional<uid_t> peer_user(int socket);
 
 }  // namespace bide::platform

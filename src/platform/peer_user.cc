@@ -1,4 +1,4 @@
-#include "platform/peer_user.h"
+#include "platform/local_socket.h"
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>

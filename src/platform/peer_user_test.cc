@@ -1,4 +1,4 @@
-#include "platform/peer_user.h"
+#include "platform/local_socket.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/xoshiro.h"
-
 namespace bide::platform {
 namespace {
 

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "platform/descriptor.h"
-#include "platform/directory_lock.h"
 #include "platform/disk.h"
-#include "platform/system_error.h"
 
 namespace bide::platform {
 namespace {
@@ -176,6 +177,10 @@ std::uint64_t file_size_limit() {
 Disk& real_disk() {
   static RealDisk disk;
   return disk;
+}
+
+std::uint64_t checksum(std::string_view bytes, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
 }  // namespace bide::platform

@@ -1,4 +1,4 @@
-#include "platform/system_error.h"
+#include "platform/disk.h"
 
 #include <cerrno>
 #include <string>

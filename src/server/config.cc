@@ -1,5 +1,6 @@
 #include "server/config.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <concepts>
@@ -15,7 +16,7 @@
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
-#include "platform/system_error.h"
+#include "platform/disk.h"
 
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>

@@ -16,7 +16,6 @@
 #include "platform/random.h"
 #include "worker/attempt.h"
 #include "worker/attempt_runner.h"
-#include "worker/wall_clock.h"
 #include "worker/worker_state.h"
 
 namespace bide::testing {

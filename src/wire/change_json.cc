@@ -8,7 +8,6 @@
 #include "wire/fields.h"
 #include "wire/filter_query.h"
 #include "wire/lease_json.h"
-#include "wire/schemas.h"
 
 namespace bide::wire {
 

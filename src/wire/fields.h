@@ -478,4 +478,17 @@ std::string type_schema(JsonType type, std::int64_t most = kNoLimit);
 // A field of what is written elsewhere.
 constexpr Field<> shape(std::string_view name, JsonType type) { return row<Nothing>(name, type); }
 
+// ---- Schemas: what the JSON of the API looks like, as JSON Schema (2020-12), for the OpenAPI document. They follow from
+// the tables of fields; a test holds real answers against them.
+
+std::span<const Schema> schemas();
+
+// Of each file here. One that is a choice of others is put together in schemas().
+void add_batch_schemas(Schemas& schemas);
+void add_change_schemas(Schemas& schemas);
+void add_info_schemas(Schemas& schemas);
+void add_job_schemas(Schemas& schemas);
+void add_lease_schemas(Schemas& schemas);
+void add_settle_schemas(Schemas& schemas);
+
 }  // namespace bide::wire

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "wire/answer.h"
+#include "wire/fields.h"
 #include "wire/job_json.h"
-#include "wire/schemas.h"
 
 namespace bide::wire {
 

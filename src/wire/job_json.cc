@@ -9,7 +9,7 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/utf8.h"
-#include "wire/schemas.h"
+#include "wire/fields.h"
 
 namespace bide::wire {
 

@@ -8,8 +8,8 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "wire/answer.h"
+#include "wire/fields.h"
 #include "wire/info_json.h"
-#include "wire/schemas.h"
 
 namespace bide::wire {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "core/retry_policy_rules.h"
+#include "core/retry_decision.h"
 #include "wire/job_json.h"
 
 namespace bide::wire {

@@ -1,4 +1,4 @@
-#include "wire/schemas.h"
+#include "wire/fields.h"
 
 #include <array>
 

@@ -9,7 +9,6 @@
 #include "wire/answer.h"
 #include "wire/fields.h"
 #include "wire/lease_json.h"
-#include "wire/schemas.h"
 
 namespace bide::wire {
 

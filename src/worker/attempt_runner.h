@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bide/lease.h"
@@ -16,9 +17,21 @@
 #include "bide/worker.h"
 #include "platform/keyed_hash.h"
 #include "worker/attempt.h"
-#include "worker/setup.h"
 
 namespace bide::worker {
+
+// What a worker was given before it started.
+struct Setup {
+  WorkerOptions options;
+  std::vector<std::pair<std::string, Handler>> handlers = {};
+  std::vector<Middleware> middleware = {};
+  std::function<void(const Finished&)> on_outcome = {};
+  std::function<void(const Finished&)> on_dead = {};
+  std::function<void(std::string_view)> on_problem = {};
+
+  // kInvalidArgument names the option or the handler.
+  Status validate() const;
+};
 
 // Safe to share between threads once made.
 class AttemptRunner {

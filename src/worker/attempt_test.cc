@@ -5,6 +5,7 @@
 #include <thread>
 
 namespace bide::worker {
+
 namespace {
 
 std::shared_ptr<LeaseBatch> batch_of(int count) {

@@ -7,7 +7,7 @@
 #include "core/job_rules.h"
 #include "platform/random.h"
 #include "worker/attempt.h"
-#include "worker/wall_clock.h"
+#include "worker/worker_state.h"
 
 namespace bide {
 

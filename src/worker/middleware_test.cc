@@ -7,6 +7,7 @@
 #include "worker/worker_test_bench.h"
 
 namespace bide::worker {
+
 namespace {
 
 TEST(Middleware, TheFirstOneAddedIsTheOutermost) {

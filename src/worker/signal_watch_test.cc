@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 namespace bide::worker {
+
 namespace {
 
 class Told {

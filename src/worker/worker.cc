@@ -4,8 +4,8 @@
 #include <mutex>
 #include <optional>
 
+#include "worker/attempt_runner.h"
 #include "worker/handler_threads.h"
-#include "worker/setup.h"
 #include "worker/signal_watch.h"
 #include "worker/worker_state.h"
 

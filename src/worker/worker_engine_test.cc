@@ -6,12 +6,14 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 
 #include "bide/wait.h"
 #include "support/temporary_directory.h"
 #include "worker/worker_test_bench.h"
 
 namespace bide::worker {
+
 namespace {
 
 using namespace std::chrono_literals;

@@ -11,6 +11,7 @@
 #include "worker/worker_test_bench.h"
 
 namespace bide::worker {
+
 namespace {
 
 using namespace std::chrono_literals;

@@ -1,7 +1,8 @@
-// WorkerState: what is behind a Worker.
+// WorkerState: what is behind a Worker; and the clock of its handlers.
 
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -9,11 +10,34 @@
 #include <utility>
 
 #include "bide/client.h"
+#include "bide/job.h"
 #include "bide/worker.h"
+#include "platform/clock.h"
+#include "worker/attempt_runner.h"
 #include "worker/handler_threads.h"
-#include "worker/setup.h"
 
 namespace bide::worker {
+
+inline thread_local const platform::Clock* clock_of_thread = nullptr;
+
+// The wall clock as handlers meet it: the real one, or one that the test kit moves.
+inline Time wall_now() {
+  const platform::Clock& clock = clock_of_thread != nullptr ? *clock_of_thread : platform::real_clock();
+  return std::chrono::floor<Milliseconds>(
+      std::chrono::sys_time<std::chrono::microseconds>(std::chrono::microseconds(clock.now().wall_us)));
+}
+
+// While it lives, wall_now() on this thread is told by another clock.
+class ClockScope {
+ public:
+  explicit ClockScope(const platform::Clock& clock) : before_(std::exchange(clock_of_thread, &clock)) {}
+  ~ClockScope() { clock_of_thread = before_; }
+  ClockScope(const ClockScope&) = delete;
+  ClockScope& operator=(const ClockScope&) = delete;
+
+ private:
+  const platform::Clock* before_;
+};
 
 struct WorkerState {
   WorkerState(Client given, Setup first) : client(std::move(given)), setup(std::move(first)) {}

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "conformance/model_broker.h"
-#include "core/job_bytes.h"
+#include "core/broker_answers.h"
 
 namespace bide::conformance {
 namespace {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "platform/directory_lock.h"
+#include "platform/disk.h"
 
 extern char** environ;
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "bench/producers.h"
+#include "bench/resources.h"
 #include "bench/settlers.h"
-#include "bench/stopwatch.h"
 #include "bide/wait.h"
 #include "engine/engine.h"
 #include "support/temporary_directory.h"

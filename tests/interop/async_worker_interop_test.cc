@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 

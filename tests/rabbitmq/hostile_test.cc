@@ -1,6 +1,7 @@
 // Messages in a bide queue that are no jobs, or only look like some. Each ends in the dead set or among the lost ones,
 // and whatever is behind it runs.
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <set>

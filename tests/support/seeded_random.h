@@ -6,7 +6,6 @@
 
 #include "platform/fatal.h"
 #include "platform/random.h"
-#include "platform/xoshiro.h"
 
 namespace bide::support {
 

@@ -1,7 +1,6 @@
 #include "support/simulated_disk.h"
 
-#include "platform/directory_lock.h"
-#include "platform/system_error.h"
+#include "platform/disk.h"
 #include "support/simulated_disk_state.h"
 
 namespace bide::support {

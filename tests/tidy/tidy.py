@@ -9,19 +9,24 @@ import argparse
 import sys
 from pathlib import Path
 
+import architecture
 import arrows
 import headers
 import leftovers
 import listings
+import standard
 from tree import Tree
 
 
 def findings(root, compiler=None, cache=None):
     tree = Tree(root)
     yield from leftovers.check(tree)
-    yield from arrows.check(tree, arrows.Arrows(tree.text("tests/tidy/arrows.txt")))
+    table = arrows.Arrows(tree.text("tests/tidy/arrows.txt"))
+    yield from arrows.check(tree, table)
+    yield from architecture.check(tree, table)
     yield from listings.check_sources(tree)
     yield from listings.check_links(tree)
+    yield from standard.check(tree)
     if compiler:
         yield from headers.check(tree, compiler, Path(cache))
 

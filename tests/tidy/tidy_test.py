@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import architecture
 import tidy
 
 COMPILER = "g++"
@@ -99,6 +100,38 @@ class TidyTest(unittest.TestCase):
     def test_a_folder_the_table_does_not_know_is_found(self):
         self.assert_found({"bench/x.h": "#pragma once\n"}, ("bench/x.h:1", "has no line"))
 
+    # The page about the architecture.
+
+    PICTURE = ("# bide\n" + architecture.BEGIN + "\n    engine        -->  core\n    core\n    engine/check\n\n" + architecture.END)
+
+    def test_a_picture_that_is_the_table_and_names_that_are_there_are_fine(self):
+        page = self.PICTURE + "`Job::kind`\n"
+        self.assertEqual(self.findings({"docs/architecture.md": page}), [])
+
+    def test_a_picture_that_is_not_the_table_of_arrows_is_found(self):
+        self.assert_found({"docs/architecture.md": self.PICTURE.replace("-->  core", "-->  moon")},
+                          ("docs/architecture.md:2", "not the table of arrows"))
+
+    def test_a_page_without_a_picture_is_found(self):
+        self.assert_found({"docs/architecture.md": "# bide\n"}, ("docs/architecture.md:1", "no picture"))
+
+    def test_names_that_are_gone_are_found(self):
+        page = self.PICTURE + "`Job::gone` `QueueOfOld` `old_function()`\n"
+        number = page.count("\n")
+        self.assert_found({"docs/architecture.md": page},
+                          *[(f"docs/architecture.md:{number}", name) for name in ("Job::gone", "QueueOfOld", "old_function()")])
+
+    # The standard library.
+
+    def test_a_name_of_the_standard_library_without_its_header_is_found(self):
+        self.assert_found({"src/core/ids.cc": "std::vector<int> all;\n"}, ("src/core/ids.cc:1", "<vector>"))
+
+    def test_a_header_of_ours_may_bring_it_along(self):
+        self.assertEqual(self.findings({"src/core/ids.cc": '#include "core/ids.h"\n\nstd::string name;\n'}), [])
+
+    def test_comments_and_texts_use_nothing(self):
+        self.assertEqual(self.findings({"src/core/ids.cc": '// std::vector\nconst char* x = "std::vector";\n'}), [])
+
     # Leftovers.
 
     def test_marks_of_unfinished_work_are_found(self):
@@ -137,9 +170,10 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(self.findings({"src/core/ids.cc": "struct Database;\nstruct Commonwealth;\n"}), [])
 
     def test_tables_that_a_caller_can_make_collide_are_found(self):
+        head = '#include "bide/job.h"\n#include <unordered_map>\n#include <unordered_set>\n'
         for line in ("std::unordered_map<JobId, int> a;", "std::unordered_set<std::string> b;"):
-            self.assert_found({"src/core/ids.cc": line + "\n"}, ("src/core/ids.cc:1", "KeyedMap"))
-        self.assertEqual(self.findings({"src/core/ids.cc": "std::unordered_map<int, std::string> c;\n"}), [])
+            self.assert_found({"src/core/ids.cc": head + line + "\n"}, ("src/core/ids.cc:4", "KeyedMap"))
+        self.assertEqual(self.findings({"src/core/ids.cc": head + "std::unordered_map<int, std::string> c;\n"}), [])
 
     def test_tests_that_are_switched_off_are_found(self):
         for line in (in_halves("TEST(A, DIS", "ABLED_B) {}"), "// TEST(A, B) {}", "#if 0"):
@@ -174,11 +208,11 @@ class TidyTest(unittest.TestCase):
     # Headers.
 
     def test_a_header_that_does_not_compile_alone_is_found(self):
-        self.assert_found({"tests/support/disk.h": "#pragma once\nstd::string name();\n"},
+        self.assert_found({"tests/support/disk.h": "#pragma once\nUnknown name();\n"},
                           ("tests/support/disk.h:1", "does not compile alone"), compiler=COMPILER)
 
     def test_a_header_that_a_source_includes_first_is_left_to_that_source(self):
-        changes = {"src/core/ids.h": "#pragma once\nstd::string name();\n"}
+        changes = {"src/core/ids.h": "#pragma once\nUnknown name();\n"}
         self.assertEqual(self.findings(changes, compiler=COMPILER), [])
         self.assert_found({**changes, "src/core/ids.cc": '#include <string>\n\n#include "core/ids.h"\n'},
                           ("src/core/ids.h:1", "does not compile alone"), compiler=COMPILER)

@@ -11,7 +11,7 @@
 
 #include "bide/wait.h"
 #include "brokers/rabbitmq/job_message.h"
-#include "core/job_bytes.h"
+#include "core/broker_answers.h"
 
 namespace bide::brokers::rabbitmq {
 

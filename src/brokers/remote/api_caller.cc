@@ -79,7 +79,7 @@ void ApiCaller::close() {
     const std::lock_guard lock(sending_);
     if (closing_.exchange(true)) return;
   }
-  alarms_.stop();
+  delayed_tasks_.stop();
   http_.reset();
 }
 
@@ -149,7 +149,7 @@ void ApiCaller::again_or_fail(const std::shared_ptr<Pending>& pending, Milliseco
   const bool in_time = Clock::now() + wait < pending->since + settings_.patience;
   const bool harmless = pending->call.repeatable || !pending->unconfirmed;
   if (closing_ || !harmless || !in_time || !pending->call.patient) return fail(*pending, std::move(error));
-  alarms_.after(wait, [this, pending] { send(pending); });
+  delayed_tasks_.after(wait, [this, pending] { send(pending); });
 }
 
 // Whatever the last try came to: an earlier one may have done it.

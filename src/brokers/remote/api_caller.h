@@ -14,9 +14,9 @@
 
 #include "bide/job.h"
 #include "bide/result.h"
-#include "brokers/remote/alarms.h"
 #include "brokers/remote/remote_url.h"
 #include "http_client/http_client.h"
+#include "platform/timer_thread.h"
 
 namespace bide::brokers::remote {
 
@@ -47,7 +47,7 @@ class ApiCaller {
   // completion.
   void close();
 
-  Alarms& alarms() { return alarms_; }
+  platform::DelayedTasks& delayed_tasks() { return delayed_tasks_; }
   const RemoteSettings& settings() const { return settings_; }
   // Whether this is a thread on which completions run: it must not wait for one.
   bool is_own_thread() const;
@@ -63,7 +63,7 @@ class ApiCaller {
 
   const RemoteSettings settings_;
   std::atomic<bool> closing_ = false;
-  Alarms alarms_;
+  platform::DelayedTasks delayed_tasks_;
 
   // Held while something is handed to http_, so that nobody does so who has not seen that it is closing.
   std::mutex sending_;

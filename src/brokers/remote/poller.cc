@@ -167,7 +167,7 @@ void Poller::take_failure(const Error& error) {
     options_.on_failed({error.code, text});
     return;
   }
-  owner_.caller->alarms().after(wait, [weak = weak_from_this()] {
+  owner_.caller->delayed_tasks().after(wait, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self) return;
     {
@@ -263,7 +263,7 @@ void Poller::set_alarm(std::unique_lock<std::mutex>& lock) {
   alarm_set_ = true;
   const Milliseconds wait(std::max<std::int64_t>(first - now_ms(), 1));
   lock.unlock();
-  owner_.caller->alarms().after(wait, [weak = weak_from_this()] {
+  owner_.caller->delayed_tasks().after(wait, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self) return;
     {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "brokers/shared/wire.h"
-#include "platform/now_ms.h"
+#include "platform/clock.h"
 
 namespace bide::brokers::shared {
 

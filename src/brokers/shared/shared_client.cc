@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "platform/clock.h"
 #include "platform/fatal.h"
-#include "platform/now_ms.h"
 
 namespace bide::brokers::shared {
 

@@ -5,8 +5,8 @@
 
 #include "bide/wait.h"
 #include "brokers/shared/shared_client.h"
+#include "platform/clock.h"
 #include "platform/fatal.h"
-#include "platform/now_ms.h"
 
 namespace bide::brokers::shared {
 

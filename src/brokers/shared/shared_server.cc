@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "platform/now_ms.h"
+#include "platform/clock.h"
 
 namespace bide::brokers::shared {
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "platform/now_ms.h"
+#include "platform/clock.h"
 
 namespace bide::brokers::shared {
 

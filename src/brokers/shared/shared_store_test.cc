@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "brokers/shared/shared_test_bench.h"
-#include "platform/directory_lock.h"
+#include "platform/disk.h"
 #include "support/temporary_directory.h"
 
 namespace bide::brokers::shared {

@@ -11,7 +11,7 @@
 #include "engine/check/segment_scan.h"
 #include "engine/check/snapshot_check.h"
 #include "engine/check/store_files.h"
-#include "platform/directory_lock.h"
+#include "platform/disk.h"
 
 namespace bide::engine::check {
 

@@ -8,7 +8,7 @@
 #include "engine/check/bytes.h"
 #include "engine/check/store_files.h"
 #include "engine/check/writing.h"
-#include "platform/checksum.h"
+#include "platform/disk.h"
 
 namespace bide::engine::check {
 

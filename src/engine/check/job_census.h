@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bide/job_id.h"
+#include "engine/check/check_store.h"
 #include "engine/check/record_check.h"
-#include "engine/check/store_report.h"
 #include "platform/keyed_hash.h"
 
 namespace bide::engine::check {

@@ -13,7 +13,6 @@
 #include "engine/check/record_check.h"
 #include "engine/check/segment_scan.h"
 #include "engine/check/snapshot_check.h"
-#include "engine/check/snapshot_repair.h"
 #include "engine/check/store_files.h"
 #include "engine/check/writing.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/check/bytes.h"
-#include "platform/checksum.h"
+#include "platform/disk.h"
 
 namespace bide::engine::check {
 

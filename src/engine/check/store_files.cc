@@ -7,8 +7,7 @@
 #include <iterator>
 
 #include "engine/check/bytes.h"
-#include "platform/checksum.h"
-#include "platform/directory_lock.h"
+#include "platform/disk.h"
 
 namespace bide::engine::check {
 

@@ -1,6 +1,6 @@
 #include "engine/journal/synced_mark.h"
 
-#include "platform/checksum.h"
+#include "platform/disk.h"
 
 namespace bide::engine::journal {
 

@@ -7,8 +7,8 @@
 
 #include "platform/fatal.h"
 #include "server/api/api_state.h"
+#include "wire/fields.h"
 #include "wire/json_writer.h"
-#include "wire/schemas.h"
 
 namespace bide::server {
 
@@ -71,29 +71,12 @@ void write_parameters(JsonWriter& out, const Route& route) {
   out.end_array();
 }
 
-std::string_view scope_name(Scope scope) {
-  switch (scope) {
-    case Scope::kNone:
-      break;
-    case Scope::kRead:
-      return "read";
-    case Scope::kWrite:
-      return "write";
-    case Scope::kSettle:  // Or the credential of the lease.
-    case Scope::kWork:
-      return "work";
-    case Scope::kAdmin:
-      return "admin";
-  }
-  return "";
-}
-
 void write_operation(JsonWriter& out, const Route& route) {
   const Operation& operation = route.operation;
   out.begin_object().field("operationId", operation.id).field("summary", route.summary);
   out.name("security").begin_array();
   if (route.scope != Scope::kNone) {
-    out.begin_object().name("token").begin_array().string(scope_name(route.scope)).end_array().end_object();
+    out.begin_object().name("token").begin_array().string(to_string(route.scope)).end_array().end_object();
   }
   out.end_array();
   write_parameters(out, route);

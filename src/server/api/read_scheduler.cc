@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/job_bytes.h"
+#include "core/broker_answers.h"
 #include "platform/fatal.h"
 
 namespace bide::server {

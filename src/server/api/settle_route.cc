@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "core/broker_answers.h"
 #include "core/retry_decision.h"
-#include "core/settle_status.h"
 #include "server/api/api_state.h"
 #include "server/api/caller_inspector.h"
 #include "wire/settle_json.h"

@@ -11,10 +11,9 @@
 #include <utility>
 
 #include "core/text.h"
-#include "server/auth/caller_address.h"
 #include "server/auth/failure_limiter.h"
-#include "server/auth/scopes.h"
 #include "server/auth/token_file.h"
+#include "server/http/identity.h"
 
 namespace bide::server {
 namespace {

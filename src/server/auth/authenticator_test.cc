@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/auth/scopes.h"
 #include "server/auth/token_file.h"
+#include "server/http/identity.h"
 #include "support/temporary_directory.h"
 #include "support/virtual_clock.h"
 

@@ -1,4 +1,4 @@
-#include "server/auth/caller_address.h"
+#include "server/auth/failure_limiter.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "core/url_escape.h"
 #include "platform/descriptor.h"
-#include "platform/system_error.h"
+#include "platform/disk.h"
 
 namespace bide::server {
 namespace {

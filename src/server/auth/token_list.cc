@@ -6,7 +6,7 @@
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/time_text.h"
-#include "server/auth/scopes.h"
+#include "server/http/identity.h"
 
 namespace bide::server {
 namespace {

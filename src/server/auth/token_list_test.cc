@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "server/auth/scopes.h"
+#include "server/http/identity.h"
 
 namespace bide::server {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/number_text.h"
 #include "core/quote.h"
-#include "http_client/local_addresses.h"
+#include "http_client/http_client.h"
 
 namespace bide::server {
 

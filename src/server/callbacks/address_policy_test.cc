@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "http_client/local_addresses.h"
+#include "http_client/http_client.h"
 
 namespace bide::server {
 namespace {

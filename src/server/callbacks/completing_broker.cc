@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/broker_answers.h"
 #include "core/completion.h"
-#include "core/settle_status.h"
 #include "server/http/digest.h"
 
 namespace bide::server {

@@ -4,10 +4,10 @@
 #include <utility>
 #include <variant>
 
+#include "core/broker_answers.h"
 #include "core/duration.h"
 #include "core/quote.h"
 #include "core/retry_decision.h"
-#include "core/settle_status.h"
 #include "platform/fatal.h"
 #include "server/callbacks/delivery_request.h"
 #include "server/callbacks/delivery_result.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "core/broker_answers.h"
 #include "core/duration.h"
-#include "core/settle_status.h"
 #include "server/callbacks/delivery_loop.h"
 
 namespace bide::server {

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "core/broker_answers.h"
 #include "core/completion.h"
-#include "core/settle_status.h"
 
 namespace bide::server {
 

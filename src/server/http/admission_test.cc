@@ -1,4 +1,4 @@
-#include "server/http/admission.h"
+#include "server/http/service.h"
 
 #include <gtest/gtest.h>
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bide/lease.h"
+#include "bide/result.h"
 #include "wire/problem.h"
 
 namespace bide::server {
@@ -43,5 +44,13 @@ struct Identity {
 
 // Who it is, or what to answer: 401 unauthorized, 403 forbidden, 429 rate_limited.
 using AuthResult = std::variant<Identity, wire::Problem>;
+
+// Scopes as text: read, write, work, admin, joined by commas.
+inline constexpr std::uint8_t kAllScopes = 15;
+
+// kInvalidArgument: names what is unknown and what is allowed. Empty is not allowed.
+Result<std::uint8_t> parse_scopes(std::string_view text);
+std::string scopes_text(std::uint8_t scopes);
+std::string_view to_string(Scope scope);
 
 }  // namespace bide::server

@@ -9,15 +9,15 @@ namespace bide::server {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kNames = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"};
+constexpr std::array<std::string_view, 8> kMethodNames = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"};
 
 }  // namespace
 
-std::string_view to_string(Method method) { return kNames[static_cast<std::size_t>(method)]; }
+std::string_view to_string(Method method) { return kMethodNames[static_cast<std::size_t>(method)]; }
 
 Method parse_method(std::string_view text) {
-  const auto* const found = std::find(kNames.begin(), kNames.end() - 1, text);
-  return static_cast<Method>(found - kNames.begin());
+  const auto* const found = std::find(kMethodNames.begin(), kMethodNames.end() - 1, text);
+  return static_cast<Method>(found - kMethodNames.begin());
 }
 
 bool is_same_text(std::string_view one, std::string_view other) {

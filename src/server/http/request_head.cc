@@ -8,7 +8,6 @@
 
 #include "core/quote.h"
 #include "core/text.h"
-#include "server/http/target.h"
 
 namespace bide::server {
 

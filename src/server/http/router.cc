@@ -6,7 +6,7 @@
 #include "core/did_you_mean.h"
 #include "core/quote.h"
 #include "platform/fatal.h"
-#include "server/http/target.h"
+#include "server/http/request_head.h"
 
 namespace bide::server {
 

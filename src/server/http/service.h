@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,8 @@
 #include "server/http/limits.h"
 #include "server/http/memory_budget.h"
 #include "server/http/request.h"
+#include "server/http/response.h"
+#include "server/http/route.h"
 #include "server/http/router.h"
 #include "wire/problem.h"
 
@@ -90,5 +93,15 @@ class Service {
   std::atomic<std::uint64_t> requests = 0;
   std::atomic<std::uint64_t> refused = 0;  // Requests that could not be read, and connections that were not let in.
 };
+
+// Whether a request goes on to its route, judged by its head: where it goes, who sends it, from which site, and how its body
+// is coded.
+struct Admission {
+  const Route* route = nullptr;          // Also of one that is refused; null: there is none.
+  std::optional<Response> refusal = {};  // What there is to answer without looking at the body.
+};
+
+// The request gets what was captured of its path, and its caller.
+Admission admit_request(const Service& service, Request& request, bool has_body);
 
 }  // namespace bide::server

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/quote.h"
-#include "platform/peer_user.h"
-#include "server/http/admission.h"
+#include "platform/local_socket.h"
 #include "server/http/content_coding.h"
+#include "server/http/service.h"
 
 namespace bide::server {
 

@@ -1,4 +1,4 @@
-#include "server/http/target.h"
+#include "server/http/request_head.h"
 
 #include <gtest/gtest.h>
 

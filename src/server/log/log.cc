@@ -12,8 +12,8 @@
 #include "core/duration.h"
 #include "core/number_text.h"
 #include "core/quote.h"
-#include "core/secrets.h"
 #include "core/time_text.h"
+#include "core/url_escape.h"
 #include "platform/local_socket.h"
 #include "wire/json_writer.h"
 

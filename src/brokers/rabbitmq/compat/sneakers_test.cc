@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "brokers/rabbitmq/compat/json_text.h"
 #include "core/base64.h"
 

@@ -1,4 +1,4 @@
-#include "server/auth/scopes.h"
+#include "server/http/identity.h"
 
 #include <gtest/gtest.h>
 

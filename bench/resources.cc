@@ -1,4 +1,4 @@
-#include "bench/process_use.h"
+#include "bench/resources.h"
 
 #include <malloc.h>
 #include <sys/resource.h>
