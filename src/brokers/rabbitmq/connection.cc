@@ -32,30 +32,6 @@ timeval to_timeval(Milliseconds duration) {
   return value;
 }
 
-// Of the server: 403 ACCESS_REFUSED, 404 NOT_FOUND, 405 RESOURCE_LOCKED, 406 PRECONDITION_FAILED ...
-ErrorCode code_of(int reply_code) {
-  switch (reply_code) {
-    case 403:
-      return ErrorCode::kPermissionDenied;
-    case 404:
-      return ErrorCode::kNotFound;
-    case 405:
-      return ErrorCode::kBusy;
-    case 406:
-      return ErrorCode::kInvalidArgument;
-    case 530:
-      return ErrorCode::kPermissionDenied;  // NOT_ALLOWED: the virtual host.
-    case 540:
-      return ErrorCode::kUnsupported;
-    default:
-      return ErrorCode::kUnavailable;
-  }
-}
-
-Error server_error(int reply_code, const amqp_bytes_t& text) {
-  return {code_of(reply_code), "the server said: " + to_string(text)};
-}
-
 amqp_queue_declare_t queue_request(const std::string& name) {
   amqp_queue_declare_t request{};
   request.queue = bytes_of(name);
