@@ -58,6 +58,7 @@ std::vector<Command> store_commands();
 std::vector<Command> audit_commands();
 std::vector<Command> rabbitmq_commands();
 std::vector<Command> rabbitmq_lost_commands();
+std::vector<Command> sql_commands();
 std::vector<Command> bench_commands();
 std::vector<Command> help_commands();
 

@@ -4,7 +4,6 @@
 #include <errmsg.h>
 #include <mysql.h>
 #include <mysqld_error.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@
 
 #include "brokers/sql/sql_connection.h"
 #include "brokers/sql/statements.h"
-#include "core/number_text.h"
 #include "core/text.h"
 #include "platform/fatal.h"
 #include "platform/random.h"
@@ -25,7 +23,10 @@ namespace bide::brokers::sql {
 namespace {
 
 struct MyDeleter {
-  void operator()(MYSQL* connection) const { mysql_close(connection); }
+  bool is_borrowed = false;
+  void operator()(MYSQL* connection) const {
+    if (!is_borrowed) mysql_close(connection);
+  }
   void operator()(MYSQL_STMT* statement) const { mysql_stmt_close(statement); }
   void operator()(MYSQL_RES* result) const { mysql_free_result(result); }
 };
@@ -72,14 +73,16 @@ Translated translated(const std::string& text, std::size_t list_size) {
 
 class MysqlConnection : public SqlConnection {
  public:
-  MysqlConnection(MYSQL* connection, const SqlSettings& settings)
-      : connection_(connection),
+  MysqlConnection(MYSQL* connection, const SqlSettings& settings, bool is_borrowed = false)
+      : connection_(connection, MyDeleter{is_borrowed}),
+        is_borrowed_(is_borrowed),
         place_(place_of(settings)),
         longest_wait_(settings.longest_wait),
         statements_(statements_of(settings)),
         lock_name_("bide." + settings.schema + ".") {
     platform::SystemRandom random;
     lock_name_ += std::to_string(random.next());
+    if (is_borrowed) can_bulk_ = mariadb_connection(connection) != 0;
   }
 
   bool open(const SqlSettings& settings) {
@@ -94,16 +97,12 @@ class MysqlConnection : public SqlConnection {
 
   Status prepare_session() {
     can_bulk_ = mariadb_connection(connection_.get()) != 0;
-    if (Status set = text("SET time_zone = '+00:00'; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); !set) return set;
-    if (Status asked = text("SHOW GLOBAL STATUS LIKE 'Uptime'"); !asked) return asked;
-    std::int64_t uptime_s = 0;
-    if (last_row_.size() == 2) uptime_s = core::parse_integer<std::int64_t>(last_row_[1]).value_or(0);
-    if (Status asked = text("SELECT CAST(FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) AS SIGNED)"); !asked) return asked;
-    if (!last_row_.empty()) started_ms_ = core::parse_integer<std::int64_t>(last_row_[0]).value_or(0) - uptime_s * 1000;
-    return {};
+    return text("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   }
 
-  void begin() override { waiting_.push_back({.statement = "BEGIN", .is_text = true}); }
+  void begin() override {
+    if (!is_borrowed_) waiting_.push_back({.statement = "BEGIN", .is_text = true});
+  }
 
   void add(std::string_view statement, Values values) override {
     waiting_.push_back({.statement = std::string(statement), .rows = {std::move(values)}});
@@ -133,12 +132,14 @@ class MysqlConnection : public SqlConnection {
     const bool has_notices = !notices_.empty();
     std::vector<Values> told;
     for (const Notice& notice : std::exchange(notices_, {})) {
-      told.push_back({Value::text(notice.before), Value::integer(notice.delay_ms), Value::text(notice.behind)});
+      told.push_back({Value::text(notice.before), Value::integer(notice.due_ms), Value::integer(notice.delay_ms),
+                      Value::text(notice.behind)});
     }
     add_each("notify", std::move(told));
     auto all = run();
     if (!all) return all;
     if (has_notices) all->pop_back();
+    if (is_borrowed_) return all;
     if (Status committed = text("COMMIT"); !committed) {
       Error error = committed.error();
       if (failure_ == Failure::kLost) error.code = ErrorCode::kUnconfirmed;
@@ -151,13 +152,16 @@ class MysqlConnection : public SqlConnection {
   void rollback() override {
     waiting_.clear();
     notices_.clear();
-    if (is_lost()) return;
+    if (is_borrowed_ || is_lost()) return;
     const Failure before = failure_;
     (void)text("ROLLBACK");
     if (failure_ != Failure::kLost) failure_ = before;
   }
 
-  Failure last_failure() const override { return failure_; }
+  Failure last_failure() const override { return is_borrowed_ ? Failure::kRefused : failure_; }
+  bool is_borrowed() const override { return is_borrowed_; }
+  std::int64_t number() const override { return static_cast<std::int64_t>(mysql_thread_id(connection_.get())); }
+  void wake_listeners() override { ring(); }
 
   Status execute(const std::string& script) override { return text(script); }
 
@@ -206,7 +210,6 @@ class MysqlConnection : public SqlConnection {
     is_interrupted_ = true;
     shutdown(socket_, SHUT_RDWR);
   }
-  std::int64_t server_started_ms() const override { return started_ms_; }
   bool picks_by_priority() const override { return true; }
 
   Error failed(unsigned code, const char* message) {
@@ -261,19 +264,13 @@ class MysqlConnection : public SqlConnection {
     return rows ? Status() : Status(rows.error());
   }
 
-  // One or several statements; the first row of the first result is kept.
+  // One or several statements; what they give is dropped.
   Result<Rows> run_text(const std::string& statement) {
     failure_ = Failure::kNone;
     MYSQL* const connection = connection_.get();
-    last_row_.clear();
     int status = mysql_real_query(connection, statement.data(), statement.size());
     while (status == 0) {
-      const MyResult result(mysql_store_result(connection));
-      if (result) {
-        if (const MYSQL_ROW row = mysql_fetch_row(result.get())) {
-          for (unsigned i = 0; i < mysql_num_fields(result.get()); ++i) last_row_.emplace_back(row[i] == nullptr ? "" : row[i]);
-        }
-      }
+      MyResult(mysql_store_result(connection)).reset();
       status = mysql_next_result(connection);
     }
     if (status > 0) return failed(mysql_errno(connection), mysql_error(connection));
@@ -443,6 +440,7 @@ class MysqlConnection : public SqlConnection {
   static constexpr std::size_t kForgottenListeners = 8;
 
   const std::unique_ptr<MYSQL, MyDeleter> connection_;
+  const bool is_borrowed_;
   int socket_ = -1;
   const std::string place_;
   const Milliseconds longest_wait_;
@@ -451,8 +449,6 @@ class MysqlConnection : public SqlConnection {
   std::map<std::string, Prepared> prepared_;
   std::vector<Waiting> waiting_;
   std::set<Notice> notices_;
-  std::vector<std::string> last_row_;
-  std::int64_t started_ms_ = 0;
   std::int64_t last_notice_ = 0;
   int waits_ = 0;
   bool can_bulk_ = false;
@@ -461,6 +457,10 @@ class MysqlConnection : public SqlConnection {
 };
 
 }  // namespace
+
+std::unique_ptr<SqlConnection> borrow_mysql(MYSQL* connection, const SqlSettings& settings) {
+  return std::make_unique<MysqlConnection>(connection, settings, true);
+}
 
 Result<std::unique_ptr<SqlConnection>> connect_mysql(const SqlSettings& settings) {
   auto made = std::make_unique<MysqlConnection>(mysql_init(nullptr), settings);

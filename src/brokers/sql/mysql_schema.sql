@@ -52,6 +52,8 @@ CREATE TABLE IF NOT EXISTS bide.queues (
 
 CREATE TABLE IF NOT EXISTS bide.clients (client BIGINT NOT NULL PRIMARY KEY, seen_ms BIGINT NOT NULL, queues MEDIUMBLOB NOT NULL) ENGINE = InnoDB;
 
+CREATE TABLE IF NOT EXISTS bide.pulse (one TINYINT NOT NULL PRIMARY KEY, seen_ms BIGINT NOT NULL, since_ms BIGINT NOT NULL) ENGINE = InnoDB;
+
 CREATE TABLE IF NOT EXISTS bide.counters (
   slot BIGINT NOT NULL PRIMARY KEY,
   touched_ms BIGINT NOT NULL,
@@ -63,7 +65,8 @@ CREATE TABLE IF NOT EXISTS bide.counters (
 -- There is no LISTEN: notices are rows, written with what they tell of. Who waits sleeps in a statement that looks for newer
 -- ones first; who tells ends that statement (KILL QUERY) after its commit. listeners: the names of locks that they hold.
 CREATE TABLE IF NOT EXISTS bide.notices (
-  seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, told_ms BIGINT NOT NULL, notice VARBINARY(200) NOT NULL, KEY (told_ms)
+  seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, told_ms BIGINT NOT NULL, due_ms BIGINT,
+  front VARBINARY(200) NOT NULL, back VARBINARY(200) NOT NULL, KEY (told_ms)
 ) ENGINE = InnoDB;
 CREATE TABLE IF NOT EXISTS bide.listeners (name VARBINARY(64) NOT NULL PRIMARY KEY, seen_ms BIGINT NOT NULL) ENGINE = InnoDB;
 

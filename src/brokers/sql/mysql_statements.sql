@@ -13,6 +13,14 @@ SELECT version FROM bide.meta
 INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body)
 VALUES ($1, $2, $3, $4, GREATEST(COALESCE($5, {now} + $6), {now}), $7, $8, $9, $10, $11, $12, $13)
 
+-- @insert_past(id[], queue[], kind[], retry[], due_ms[] or null, delay_ms[], expires_ms[], time_limit_ms[], priority[],
+--              content_type[], headers[], unique_key[], body[], state[], finished_ms[] or null, attempts[], failed[], timed_out[],
+--              lost[], crashed[], dead_reason[], history[])
+INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body,
+                       state, finished_ms, attempts, failed, timed_out, lost, crashed, dead_reason, history)
+VALUES ($1, $2, $3, $4, COALESCE($5, {now} + $6), $7, $8, $9, $10, $11, $12, $13, $14, IF($14 = 3, COALESCE($15, {now}), NULL), $16,
+        $17, $18, $19, $20, $21, $22)
+
 -- @existing(id[]) -> id
 SELECT id FROM bide.jobs WHERE id IN ($1[])
 
@@ -26,8 +34,8 @@ ON DUPLICATE KEY UPDATE touched_ms = VALUES(touched_ms), accepted = accepted + V
   forgotten = forgotten + VALUES(forgotten), lost = lost + VALUES(lost), timed_out = timed_out + VALUES(timed_out),
   crashed = crashed + VALUES(crashed)
 
--- @notify(before[], delay_ms[] or null, behind[])
-INSERT INTO bide.notices (told_ms, notice) VALUES ({now}, CONCAT($1, COALESCE($2 + {now}, ''), $3))
+-- @notify(before[], due_ms[] or null, delay_ms[] or null, behind[])
+INSERT INTO bide.notices (told_ms, due_ms, front, back) VALUES ({now}, COALESCE($2, $3 + {now}), $1, $4)
 
 -- @listen(name) -> 1, last notice
 -- The lock tells others the number of this connection, and that it lives.
@@ -41,7 +49,7 @@ INSERT INTO bide.listeners VALUES ($1, {now}) ON DUPLICATE KEY UPDATE seen_ms = 
 SELECT IF(EXISTS(SELECT 1 FROM bide.notices WHERE seq > $1), 1, SLEEP($2 / 1000))
 
 -- @notices(last notice) -> seq, notice
-SELECT seq, notice FROM bide.notices WHERE seq > $1 ORDER BY seq
+SELECT seq, CONCAT(front, COALESCE(GREATEST(due_ms - {now}, 0), ''), back) FROM bide.notices WHERE seq > $1 ORDER BY seq
 
 -- @listeners() -> name, connection or null
 SELECT name, IS_USED_LOCK(name) FROM bide.listeners
@@ -81,6 +89,10 @@ SELECT id, body FROM bide.jobs WHERE id IN ($1[])
 -- @lock(id[]) -> now, job
 SELECT {now}, {job} FROM bide.jobs WHERE id IN ($1[]) ORDER BY id FOR UPDATE
 
+-- @lock_free(id[]) -> now, job
+-- Of these, the ones that nobody else has locked: a handler's own transaction may have settled its job and go on for a while.
+SELECT {now}, {job} FROM bide.jobs WHERE id IN ($1[]) ORDER BY id FOR UPDATE SKIP LOCKED
+
 -- @done(id[], settled[], result[], result_type[])
 UPDATE bide.jobs SET state = 2, finished_ms = {now}, settled = $2, result = $3, result_type = $4, client = 0, body = '',
   headers = NULL, content_type = NULL, unique_key = NULL, worker = NULL, note = NULL
@@ -105,22 +117,29 @@ UPDATE bide.jobs SET deadline_ms = {now} + lease_ms, flags = flags | 2 WHERE id 
 -- @remove(id[])
 DELETE FROM bide.jobs WHERE id IN ($1[])
 
--- @overdue(client_timeout_ms, server_started_ms, limit) -> now, is_gone, job
-SELECT {now}, IF(seen_ms IS NULL OR GREATEST(seen_ms, $2) + $1 <= {now}, 1, 0), {job}
+-- @pulse(client_timeout_ms)
+INSERT INTO bide.pulse VALUES (1, {now}, {now})
+ON DUPLICATE KEY UPDATE since_ms = IF(ABS({now} - seen_ms) > $1 / 2, {now}, since_ms), seen_ms = {now}
+
+-- @overdue(client_timeout_ms, limit) -> now, is_gone, seen_ms or null, job
+SELECT {now}, IF(seen_ms IS NULL OR GREATEST(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1 <= {now}, 1, 0), seen_ms, {job}
 FROM bide.jobs FORCE INDEX (jobs_running) LEFT JOIN (SELECT client AS known, seen_ms FROM bide.clients) AS heard_of ON known = client
 WHERE state = 1 AND (deadline_ms <= {now} OR limit_ms <= {now}
-                     OR ((flags & 1) = 0 AND (seen_ms IS NULL OR GREATEST(seen_ms, $2) + $1 <= {now})))
-LIMIT $3
+                     OR ((flags & 1) = 0 AND (seen_ms IS NULL OR GREATEST(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1 <= {now})))
+LIMIT $2
+
+-- @clients_seen(client[]) -> client, seen_ms
+SELECT client, seen_ms FROM bide.clients WHERE client IN ($1[]) ORDER BY client FOR UPDATE
 
 -- @next_lease_end() -> now, ms or null
 SELECT {now}, (SELECT MIN(LEAST(deadline_ms, limit_ms)) FROM bide.jobs FORCE INDEX (jobs_running) WHERE state = 1)
 
--- @forget_clients(client_timeout_ms, server_started_ms)
-DELETE FROM bide.clients WHERE GREATEST(seen_ms, $2) + $1 <= {now}
+-- @forget_clients(client_timeout_ms)
+DELETE FROM bide.clients WHERE GREATEST(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1 <= {now}
   AND NOT EXISTS (SELECT 1 FROM bide.jobs j WHERE j.state = 1 AND j.client = bide.clients.client AND (j.flags & 1) = 0)
 
 -- @know_client(client)
-INSERT INTO bide.clients VALUES ($1, {now}, '') ON DUPLICATE KEY UPDATE client = client
+INSERT INTO bide.clients VALUES ($1, {now}, '') ON DUPLICATE KEY UPDATE seen_ms = VALUES(seen_ms)
 
 -- @keep_alive(client, queues)
 INSERT INTO bide.clients VALUES ($1, {now}, $2) ON DUPLICATE KEY UPDATE seen_ms = VALUES(seen_ms), queues = VALUES(queues)
@@ -131,8 +150,8 @@ SELECT {now}, {job} FROM bide.jobs FORCE INDEX (jobs_running) WHERE state = 1 AN
 -- @remove_client(client)
 DELETE FROM bide.clients WHERE client = $1
 
--- @client_queues(client_timeout_ms, server_started_ms) -> queues
-SELECT queues FROM bide.clients WHERE GREATEST(seen_ms, $2) + $1 > {now}
+-- @client_queues(client_timeout_ms) -> queues
+SELECT queues FROM bide.clients WHERE GREATEST(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1 > {now}
 
 -- @old(state, retention_ms, limit) -> id, flags
 SELECT id, flags FROM bide.jobs FORCE INDEX (jobs_finished) WHERE state = $1 AND finished_ms <= {now} - $2

@@ -29,6 +29,11 @@ Error lease_lost(const JobId& id) {
 
 }  // namespace
 
+std::string stamp_of(const JobRow& row, const std::map<std::uint64_t, std::int64_t>& seen_ms) {
+  const auto seen = seen_ms.find(row.client);
+  return std::to_string(row.deadline_ms) + "/" + (seen == seen_ms.end() ? "" : std::to_string(seen->second));
+}
+
 Error no_such_job(const JobId& id) {
   return {ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
 }
@@ -49,10 +54,10 @@ Values Counts::values(std::int64_t slot) const {
 
 SqlSession::SqlSession(std::unique_ptr<SqlConnection> connection, const SqlSettings& settings)
     : connection_(std::move(connection)), client_timeout_(settings.client_timeout),
-      slot_(static_cast<std::int64_t>((random_.next() >> 1) | 1)) {}
+      slot_(connection_->is_borrowed() ? connection_->number() : static_cast<std::int64_t>((random_.next() >> 1) | 1)) {}
 
-Result<SqlSession::Locked> SqlSession::lock(const std::vector<JobId>& ids) {
-  connection_->add_list("lock", list_of(ids));
+Result<SqlSession::Locked> SqlSession::lock(const std::vector<JobId>& ids, std::string_view statement) {
+  connection_->add_list(statement, list_of(ids));
   auto answers = connection_->run();
   if (!answers) return answers.error();
   Rows& rows = answers->back();
@@ -85,7 +90,7 @@ Result<std::vector<Rows>> SqlSession::commit() {
       connection_->add_notice({.before = "q 0 " + queue});
       continue;
     }
-    if (told.due_ms) connection_->add_notice({.before = "q " + std::to_string(*told.due_ms) + " " + queue});
+    if (told.due_ms) connection_->add_notice({.before = "q ", .due_ms = told.due_ms, .behind = " " + queue});
     if (told.delay_ms) connection_->add_notice({.before = "q ", .delay_ms = told.delay_ms, .behind = " " + queue});
   }
   return connection_->commit();
@@ -117,7 +122,7 @@ void SqlSession::tell_end(const JobRow& row) {
 }
 
 Result<std::vector<Result<Enqueued>>> SqlSession::enqueue(const std::vector<Job>& jobs) {
-  bool is_careful = std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.unique_key.empty(); });
+  bool is_careful = connection_->is_borrowed() || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.unique_key.empty(); });
   return transact<std::vector<Result<Enqueued>>>([&] { return try_enqueue(jobs, std::exchange(is_careful, true)); });
 }
 
@@ -145,14 +150,15 @@ Result<std::vector<std::optional<Result<Enqueued>>>> SqlSession::find_taken(cons
       taken.push_back(Result<Enqueued>(Enqueued{job->id, true}));
       continue;
     }
-    const auto holder = job->unique_key.empty() ? holders.end() : holders.find(job->unique_key);
+    const bool wants_key = !job->unique_key.empty() && !(job->past && job->past->dead);
+    const auto holder = wants_key ? holders.find(job->unique_key) : holders.end();
     if (holder != holders.end()) {
       taken.push_back(Result<Enqueued>(Error{ErrorCode::kAlreadyExists, "the unique key " + core::quoted(job->unique_key) +
                                                                             " is held by job " + holder->second.to_string()}));
       continue;
     }
     there.insert(job->id);
-    if (!job->unique_key.empty()) holders.emplace(job->unique_key, job->id);
+    if (wants_key) holders.emplace(job->unique_key, job->id);
     taken.emplace_back();
   }
   return taken;
@@ -168,19 +174,20 @@ Result<std::vector<Result<Enqueued>>> SqlSession::try_enqueue(const std::vector<
     taken = std::move(*found);
   }
   std::vector<Result<Enqueued>> results;
-  std::vector<Values> rows;
+  std::vector<Values> rows, moved;
   Changes changes;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (taken[i]) {
       results.push_back(*taken[i]);
       continue;
     }
-    rows.push_back(inserted(jobs[i]));
+    (jobs[i].past ? moved : rows).push_back(inserted(jobs[i]));
     results.push_back(Enqueued{jobs[i].id});
     tell_of(jobs[i]);
   }
-  changes.counts.accepted = static_cast<std::int64_t>(rows.size());
+  changes.counts.accepted = static_cast<std::int64_t>(rows.size() + moved.size());
   connection_->add_each("insert", std::move(rows));
+  connection_->add_each("insert_past", std::move(moved));
   if (const auto written = write(changes); !written) return written.error();
   return results;
 }
@@ -357,15 +364,18 @@ std::vector<JobId> ids_of(const std::vector<LeaseRef>& leases) {
 
 Result<std::vector<Extended>> SqlSession::extend(const std::vector<LeaseRef>& leases) {
   return transact<std::vector<Extended>>([&]() -> Result<std::vector<Extended>> {
-    const auto locked = lock(ids_of(leases));
+    const auto locked = lock(ids_of(leases), "lock_free");
     if (!locked) return locked.error();
+    // What somebody has locked is about to change; until then it is held.
+    const auto seen = locked->rows.size() == ids_of(leases).size() ? locked : lock(ids_of(leases), "find");
+    if (!seen) return seen.error();
     std::vector<Extended> answers;
     std::set<JobId> held;
     for (const LeaseRef& lease : leases) {
-      const auto found = locked->rows.find(lease.id);
-      const bool is_held = found != locked->rows.end() && found->second.state == RowState::kRunning && found->second.token() == lease.token;
+      const auto found = seen->rows.find(lease.id);
+      const bool is_held = found != seen->rows.end() && found->second.state == RowState::kRunning && found->second.token() == lease.token;
       answers.push_back({.lost = !is_held, .cancel_requested = is_held && found->second.has(JobRow::kCancel)});
-      if (is_held) held.insert(lease.id);
+      if (is_held && locked->rows.contains(lease.id)) held.insert(lease.id);
     }
     if (!held.empty()) connection_->add_list("extend", list_of({held.begin(), held.end()}));
     if (const auto written = connection_->commit(); !written) return written.error();
@@ -423,6 +433,7 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
     return is_repeated ? Status() : Status(lease_lost(ending.lease.id));
   }
   if (from == RowState::kWaiting && row.info.attempts != 0) return lease_lost(ending.lease.id);
+  if (!ending.stamp.empty() && ending.stamp != stamp_of(row, locked.seen_ms)) return lease_lost(ending.lease.id);
   const bool goes_on = ending.how == Ends::kRetry || ending.how == Ends::kReturned || ending.how == Ends::kUnheard;
   if (!ending.is_settled && (ending.how == Ends::kRetry || ending.how == Ends::kDead)) {
     changes.counts.lost += ending.fault == Fault::kLost;
@@ -482,12 +493,33 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
   return {};
 }
 
+// Locked, so that a client that is heard of again waits until its fate is decided.
+Status SqlSession::read_clients(Locked& locked, const std::vector<Ending>& endings) {
+  std::set<std::uint64_t> clients;
+  for (const Ending& ending : endings) {
+    const auto found = locked.rows.find(ending.lease.id);
+    if (!ending.stamp.empty() && found != locked.rows.end()) clients.insert(found->second.client);
+  }
+  if (clients.empty()) return {};
+  std::vector<Value> list;
+  for (const std::uint64_t client : clients) list.push_back(Value::integer(static_cast<std::int64_t>(client)));
+  connection_->add_list("clients_seen", std::move(list));
+  const auto answers = connection_->run();
+  if (!answers) return answers.error();
+  const Rows& rows = answers->back();
+  for (std::size_t i = 0; i < rows.size(); ++i) locked.seen_ms[static_cast<std::uint64_t>(rows.integer(i, 0))] = rows.integer(i, 1);
+  return {};
+}
+
 Result<std::vector<Status>> SqlSession::end(const std::vector<Ending>& endings) {
   return transact<std::vector<Status>>([&]() -> Result<std::vector<Status>> {
     std::vector<LeaseRef> leases;
     for (const Ending& ending : endings) leases.push_back(ending.lease);
-    auto locked = lock(ids_of(leases));
+    // An end that nobody asked for does not wait for those who have the job locked: they are doing something with it.
+    const bool is_asked = std::any_of(endings.begin(), endings.end(), [](const Ending& ending) { return ending.is_settled; });
+    auto locked = lock(ids_of(leases), is_asked ? "lock" : "lock_free");
     if (!locked) return locked.error();
+    if (Status stamped = read_clients(*locked, endings); !stamped) return stamped.error();
     Changes changes;
     std::vector<Status> statuses;
     std::vector<const Job*> effects;

@@ -70,6 +70,7 @@ class SqlSession : public database::Session {
   struct Locked {
     std::int64_t now_ms = 0;  // 0 when there is no row.
     std::map<JobId, JobRow> rows;
+    std::map<std::uint64_t, std::int64_t> seen_ms;  // Of clients, where it matters.
   };
   // What a step has decided, to be written by one commit.
   struct Changes {
@@ -87,7 +88,8 @@ class SqlSession : public database::Session {
   Result<T> transact(Step step);
   template <class Step>
   Status do_transact(Step step);
-  Result<Locked> lock(const std::vector<JobId>& ids);
+  // `statement`: lock, lock_free or find.
+  Result<Locked> lock(const std::vector<JobId>& ids, std::string_view statement = "lock");
   Result<std::vector<Rows>> write(Changes& changes);  // Commits.
   void add_changes(Changes& changes);
   Result<std::vector<Rows>> commit();  // With what is to be told.
@@ -115,6 +117,7 @@ class SqlSession : public database::Session {
   void tell_of(const std::string& queue, std::optional<std::int64_t> due_ms, std::int64_t delay_ms);
   void tell_end(const JobRow& row);
   Status apply(const database::Ending& ending, Locked& locked, Changes& changes);
+  Status read_clients(Locked& locked, const std::vector<database::Ending>& endings);
   void remove(JobRow& row, Changes& changes);
 
   const std::unique_ptr<SqlConnection> connection_;
@@ -134,5 +137,7 @@ class SqlSession : public database::Session {
 // For both halves of the session.
 Error no_such_job(const JobId& id);
 std::vector<Value> list_of(const std::vector<JobId>& ids);
+// What overdue() saw of a lease and its client.
+std::string stamp_of(const JobRow& row, const std::map<std::uint64_t, std::int64_t>& seen_ms);
 
 }  // namespace bide::brokers::sql

@@ -162,6 +162,8 @@ Result<SqlSettings> parse_sql_url(Dialect dialect, std::string_view rest) {
   const Status applied = core::apply_url_options(
       core::query_of(rest), [&](auto name, auto value) { return apply_option(settings, name, value); });
   if (!applied) return applied.error();
+  // A lock is held over several transactions while the tables are made.
+  if (settings.is_pooled) settings.creates_schema = false;
   return settings;
 }
 
