@@ -65,7 +65,9 @@ class SqlSubject : public Subject {
     open();
   }
   // When all were silent, the first one that is not gives the others time, too.
-  Milliseconds crash_notice() override { return 2 * kClientTimeout + beat(); }
+  Milliseconds crash_notice() override { return 2 * kClientTimeout + beat() / 4; }
+  // Long enough for several of them to pass beside a crash.
+  Milliseconds beat() override { return Milliseconds(600); }
   bool parts_last_chances() override { return true; }
   std::optional<Milliseconds> retention() override { return kRetention; }
 
@@ -73,7 +75,7 @@ class SqlSubject : public Subject {
   Time now() override { return std::chrono::floor<Milliseconds>(std::chrono::system_clock::now()); }
 
  private:
-  static constexpr Milliseconds kClientTimeout{1'000};
+  static constexpr Milliseconds kClientTimeout{600};
   static constexpr Milliseconds kRetention{8'000};
 
   void open() {

@@ -37,7 +37,7 @@ int run_kills(const KillOptions& options) {
   const std::string output = directory.path() + "/output";
   // Everything that is done must be there to be read back.
   std::vector<std::string> arguments = {BIDE_KILL_RUN, "--seconds", std::to_string(options.seconds), "--url",
-                                        server.url() + "?done_limit=100000000&result_retention=1000h&client_timeout=2s"};
+                                        server.url() + "?done_limit=100000000&result_retention=1000h"};
   if (!options.seed.empty()) arguments.insert(arguments.end(), {"--seed", options.seed});
   const pid_t child = support::spawn({.arguments = arguments, .environment = {"PATH=/usr/bin:/bin"}, .output = output});
   int status = 0;

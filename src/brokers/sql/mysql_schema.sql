@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS bide.counters (
 -- ones first; who tells ends that statement (KILL QUERY) after its commit. listeners: the names of locks that they hold.
 CREATE TABLE IF NOT EXISTS bide.notices (
   seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, told_ms BIGINT NOT NULL, due_ms BIGINT,
-  front VARBINARY(64) NOT NULL, back VARBINARY(200) NOT NULL, KEY (told_ms)
+  front VARBINARY(200) NOT NULL, back VARBINARY(200) NOT NULL, KEY (told_ms)
 ) ENGINE = InnoDB;
 CREATE TABLE IF NOT EXISTS bide.listeners (name VARBINARY(64) NOT NULL PRIMARY KEY, seen_ms BIGINT NOT NULL) ENGINE = InnoDB;
 
