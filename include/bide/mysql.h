@@ -4,7 +4,7 @@
 //   mysql_query(connection, "BEGIN");
 //   mysql_query(connection, "UPDATE accounts SET ...");
 //   bide::mysql::enqueue(connection, job);
-//   mysql_query(connection, "COMMIT");                
+//   mysql_query(connection, "COMMIT");
 //   bide::mysql::wake(connection);                      // Otherwise workers find it within a second.
 //
 //   worker.handle("transfer", [&](const bide::Job& job, bide::Context& context) {

@@ -89,7 +89,7 @@ TEST_P(SqlFaults, LossIsSeenWhenTheServerForgets) {
   ASSERT_TRUE(load.await_confirmed(load.confirmed() + 200));
   load.stop_producing();
   server().ask(is_postgres() ? "DELETE FROM bide.jobs WHERE state < 2" : "DELETE FROM bide.bide_jobs WHERE state < 2");
-  EXPECT_FALSE(load.drain(std::chrono::seconds(5)));
+  EXPECT_FALSE(load.drain(std::chrono::seconds(3)));
   EXPECT_GT(load.examine().violations.at("lost"), 50u);
 }
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <libpq-fe.h>
-#include <mysql.h>
+#include <postgresql/libpq-fe.h>
+#include <mariadb/mysql.h>
 
 #include <memory>
 #include <stdexcept>

@@ -142,7 +142,7 @@ TEST(DatabaseBroker, AWatchIsAskedForAgainWhenTheFirstTimeFailed) {
   auto script = std::make_shared<Script>();
   std::atomic<int> asked = 0;
   script->watch = [&](JobId) -> Result<JobInfo> {
-    if (++asked == 1) return Error{ErrorCode::kIoError, "not now"};
+    if (++asked <= 3) return Error{ErrorCode::kIoError, "not now"};
     JobInfo info;
     info.state = JobState::kDone;
     return info;

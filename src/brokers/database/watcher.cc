@@ -7,7 +7,7 @@ namespace bide::brokers::database {
 
 namespace {
 
-constexpr Milliseconds kLongestWait{60'000};
+constexpr Milliseconds kLongestWait{20'000};  // Then a silent connection is looked at.
 constexpr Milliseconds kAfterFailure{100};
 
 bool is_over(const Result<JobInfo>& info) {

@@ -466,7 +466,7 @@ Result<std::unique_ptr<SqlConnection>> connect_mysql(const SqlSettings& settings
   auto made = std::make_unique<MysqlConnection>(mysql_init(nullptr), settings);
   MYSQL* const raw = made->raw();
   const unsigned connect_timeout_s = 5;
-  const unsigned answer_timeout_s = 120;
+  const auto answer_timeout_s = static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(settings.patience).count());
   const unsigned long packet = 1ul << 30;
   mysql_options(raw, MYSQL_OPT_CONNECT_TIMEOUT, &connect_timeout_s);
   mysql_options(raw, MYSQL_OPT_READ_TIMEOUT, &answer_timeout_s);

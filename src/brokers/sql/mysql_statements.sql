@@ -11,14 +11,14 @@ SELECT version FROM bide.meta
 -- @insert(id[], queue[], kind[], retry[], due_ms[] or null, delay_ms[], expires_ms[], time_limit_ms[], priority[], content_type[],
 --         headers[], unique_key[], body[])
 INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body)
-VALUES ($1, $2, $3, $4, GREATEST(COALESCE($5, {now} + $6), {now}), $7, $8, $9, $10, $11, $12, $13)
+VALUES ($1, $2, $3, $4, GREATEST(COALESCE($5, {now} + $6 + SIGN($6)), {now}), $7, $8, $9, $10, $11, $12, $13)
 
 -- @insert_past(id[], queue[], kind[], retry[], due_ms[] or null, delay_ms[], expires_ms[], time_limit_ms[], priority[],
 --              content_type[], headers[], unique_key[], body[], state[], finished_ms[] or null, attempts[], failed[], timed_out[],
 --              lost[], crashed[], dead_reason[], history[])
 INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body,
                        state, finished_ms, attempts, failed, timed_out, lost, crashed, dead_reason, history)
-VALUES ($1, $2, $3, $4, COALESCE($5, {now} + $6), $7, $8, $9, $10, $11, $12, $13, $14, IF($14 = 3, COALESCE($15, {now}), NULL), $16,
+VALUES ($1, $2, $3, $4, COALESCE($5, {now} + $6 + SIGN($6)), $7, $8, $9, $10, $11, $12, $13, $14, IF($14 = 3, COALESCE($15, {now}), NULL), $16,
         $17, $18, $19, $20, $21, $22)
 
 -- @existing(id[]) -> id

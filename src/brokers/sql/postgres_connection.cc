@@ -138,6 +138,7 @@ class PostgresConnection : public SqlConnection {
         prepares_(!settings.is_pooled && !is_borrowed),
         is_pooled_(settings.is_pooled),
         longest_wait_(settings.longest_wait),
+        patience_(settings.patience),
         place_(place_of(settings)),
         statements_(statements_of(settings)) {}
 
@@ -234,6 +235,10 @@ class PostgresConnection : public SqlConnection {
     pollfd ready{socket_, POLLIN, 0};
     const int count = poll(&ready, 1, static_cast<int>(at_most.count()));
     if (count > 0 && (PQconsumeInput(connection_.get()) == 0 || is_lost())) return lost(false);
+    if (take_notices(heard) || count > 0 || is_pooled_) return heard;
+    // Silence for that long may be the end of the connection.
+    add_text("SELECT 1");
+    if (const auto alive = exchange(false); !alive) return alive.error();
     take_notices(heard);
     return heard;
   }
@@ -334,6 +339,16 @@ class PostgresConnection : public SqlConnection {
     return found->second;
   }
 
+  // False: nothing came for so long that nothing will: a server that stands still, a connection that nobody is behind.
+  bool await_answer() {
+    while (PQisBusy(connection_.get()) != 0) {
+      pollfd ready{socket_, POLLIN, 0};
+      if (poll(&ready, 1, static_cast<int>(patience_.count())) <= 0) return false;
+      if (PQconsumeInput(connection_.get()) == 0) return false;
+    }
+    return true;
+  }
+
   // On a connection whose mode is not ours to change.
   Result<std::vector<Rows>> one_by_one() {
     std::vector<Rows> rows;
@@ -369,6 +384,7 @@ class PostgresConnection : public SqlConnection {
     if (PQpipelineSync(connection) == 0 || PQflush(connection) < 0) return lost(is_committing);
     std::optional<Error> error;
     for (const bool is_wanted : expected_) {
+      if (!await_answer()) return lost(is_committing);
       const PgResult result(PQgetResult(connection));
       if (!result) return lost(is_committing);
       const ExecStatusType status = PQresultStatus(result.get());
@@ -381,6 +397,7 @@ class PostgresConnection : public SqlConnection {
       const PgResult end(PQgetResult(connection));  // Null: the end of this one's results.
       if (end) return lost(is_committing);
     }
+    if (!await_answer()) return lost(is_committing);
     const PgResult sync(PQgetResult(connection));
     if (PQresultStatus(sync.get()) != PGRES_PIPELINE_SYNC) return lost(is_committing);
     if (!error) return rows;
@@ -397,6 +414,7 @@ class PostgresConnection : public SqlConnection {
   const bool prepares_;
   const bool is_pooled_;
   const Milliseconds longest_wait_;
+  const Milliseconds patience_;
   const std::string place_;
   const std::map<std::string, std::string, std::less<>> statements_;
   std::map<std::string, std::string> prepared_;  // By statement: its name at the server.

@@ -80,7 +80,8 @@ CREATE FUNCTION bide.enqueue(
 RETURNS uuid LANGUAGE plpgsql AS $function$
 DECLARE
   now_ms bigint := floor(extract(epoch FROM now()) * 1000);
-  at_ms bigint := coalesce(ceil(extract(epoch FROM enqueue.due) * 1000)::bigint, now_ms + ceil(extract(epoch FROM enqueue.delay) * 1000)::bigint);
+  at_ms bigint := CASE WHEN enqueue.due IS NULL AND enqueue.delay <= '0' THEN now_ms
+                       ELSE ceil(extract(epoch FROM coalesce(enqueue.due, now() + enqueue.delay)) * 1000) END;
   made uuid := coalesce(enqueue.id, gen_random_uuid());
   holder uuid;
 BEGIN

@@ -14,9 +14,10 @@ SELECT version::bigint FROM bide.meta
 
 -- @insert(id[], queue[], kind[], retry[], due_ms[] or null, delay_ms[], expires_ms[], time_limit_ms[], priority[], content_type[],
 --         headers[], unique_key[], body[])
--- In the order of the list: seq is the order of arrival. A due time in the past means now.
+-- In the order of the list: seq is the order of arrival. A due time in the past means now. A delay begins within the
+-- millisecond that has begun: it is counted from the end of it.
 INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body)
-SELECT id, queue, kind, retry, greatest(coalesce(due_ms, {now} + delay_ms), {now}), expires_ms, time_limit_ms, priority::smallint,
+SELECT id, queue, kind, retry, greatest(coalesce(due_ms, {now} + delay_ms + sign(delay_ms)::bigint), {now}), expires_ms, time_limit_ms, priority::smallint,
        content_type, headers, unique_key, body
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
             $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[])
@@ -30,7 +31,7 @@ ORDER BY place
 -- Jobs that come from another broker: a due time that has passed stays as it is.
 INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body,
                        state, finished_ms, attempts, failed, timed_out, lost, crashed, dead_reason, history)
-SELECT id, queue, kind, retry, coalesce(due_ms, {now} + delay_ms), expires_ms, time_limit_ms, priority::smallint, content_type,
+SELECT id, queue, kind, retry, coalesce(due_ms, {now} + delay_ms + sign(delay_ms)::bigint), expires_ms, time_limit_ms, priority::smallint, content_type,
        headers, unique_key, body, state::smallint, CASE WHEN state = 3 THEN coalesce(finished_ms, {now}) END, attempts::integer,
        failed::integer, timed_out::integer, lost::integer, crashed::integer, dead_reason::smallint, history
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],

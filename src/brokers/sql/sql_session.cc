@@ -29,6 +29,10 @@ Error lease_lost(const JobId& id) {
 
 }  // namespace
 
+std::int64_t after(std::int64_t now_ms, Milliseconds wait) {
+  return now_ms + wait.count() + (wait.count() > 0 ? 1 : 0);
+}
+
 std::string stamp_of(const JobRow& row, const std::map<std::uint64_t, std::int64_t>& seen_ms) {
   const auto seen = seen_ms.find(row.client);
   return std::to_string(row.deadline_ms) + "/" + (seen == seen_ms.end() ? "" : std::to_string(seen->second));
@@ -459,7 +463,7 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
     case Ends::kRetry:
       row.charge(ending.fault, ending.error, locked.now_ms);
       row.state = RowState::kWaiting;
-      row.due_ms = locked.now_ms + ending.after.count();
+      row.due_ms = after(locked.now_ms, ending.after);
       if (ending.body) changes.bodies.push_back({Value::id(ending.lease.id), Value::borrowed(*ending.body)});
       break;
     case Ends::kDead:
@@ -473,7 +477,7 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
       row.info.note = ending.note;
       row.unheard = 0;
       row.state = RowState::kWaiting;
-      if (ending.after.count() > 0) row.due_ms = locked.now_ms + ending.after.count();
+      if (ending.after.count() > 0) row.due_ms = after(locked.now_ms, ending.after);
       break;
     case Ends::kExpired:
       row.dead_reason = static_cast<std::int64_t>(DeadReason::kExpired);

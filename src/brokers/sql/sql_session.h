@@ -137,6 +137,8 @@ class SqlSession : public database::Session {
 // For both halves of the session.
 Error no_such_job(const JobId& id);
 std::vector<Value> list_of(const std::vector<JobId>& ids);
+// A wait begins within the millisecond that has begun: it is counted from the end of it.
+std::int64_t after(std::int64_t now_ms, Milliseconds wait);
 // What overdue() saw of a lease and its client.
 std::string stamp_of(const JobRow& row, const std::map<std::uint64_t, std::int64_t>& seen_ms);
 

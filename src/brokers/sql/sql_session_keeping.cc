@@ -261,7 +261,7 @@ Result<std::vector<Status>> SqlSession::replay(const std::vector<JobId>& ids, co
         row.info.counts = {};
       }
       row.state = RowState::kWaiting;
-      row.due_ms = locked->now_ms + options.delay.count();
+      row.due_ms = after(locked->now_ms, options.delay);
       row.info.job.expires.reset();
       row.finished_ms.reset();
       row.dead_reason = -1;

@@ -82,6 +82,7 @@ constexpr std::array kOptions = {
     Option{"socket", [](SqlSettings& s, const std::string& v) { return s.socket = v, Status(); }},
     Option{"pool_mode", set_pooled},
     Option{"longest_wait", [](SqlSettings& s, const std::string& v) { return set_duration(s.longest_wait, v, 10ms, 1h); }},
+    Option{"patience", [](SqlSettings& s, const std::string& v) { return set_duration(s.patience, v, 1s, 24h); }},
     Option{"sslmode", set_tls},
     Option{"sslrootcert", [](SqlSettings& s, const std::string& v) { return s.tls_ca = v, Status(); }},
     Option{"sslcert", [](SqlSettings& s, const std::string& v) { return s.tls_certificate = v, Status(); }},
