@@ -25,8 +25,10 @@
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
+#include "core/secrets.h"
 #include "core/url_escape.h"
 #include "engine/options.h"
+#include "outbox/outbox_broker.h"
 
 namespace bide::brokers {
 
@@ -238,7 +240,58 @@ Result<EngineOptions> parse_engine_url(std::string_view url) {
   return parse_engine(url.substr(kScheme.size()));
 }
 
+Result<OutboxUrl> parse_outbox_url(std::string_view url) {
+  OutboxUrl parsed;
+  const std::size_t question = std::min(url.find('?'), url.size());
+  parsed.target = url.substr(0, question);
+  std::string_view settings = url.substr(std::min(question + 1, url.size()));
+  for (char before = '?'; !settings.empty();) {
+    const std::string_view setting = settings.substr(0, settings.find('&'));
+    settings.remove_prefix(std::min(setting.size() + 1, settings.size()));
+    const std::string_view name = setting.substr(0, setting.find('='));
+    const std::string_view text = setting.substr(std::min(name.size() + 1, setting.size()));
+    if (name == "outbox") {
+      const Result<std::string> directory = core::unescape_url(text);
+      if (!directory) return directory.error();
+      if (directory->empty()) return invalid("outbox: give a directory, such as outbox=./outbox");
+      parsed.directory = *directory;
+    } else if (name == "outbox_jobs") {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed.max_jobs);
+      if (error != std::errc() || end != text.data() + text.size() || parsed.max_jobs == 0) {
+        return invalid("outbox_jobs: invalid number " + core::quoted(text) + "; allowed are whole numbers from 1");
+      }
+    } else {
+      parsed.target += std::exchange(before, '&');
+      parsed.target += setting;
+    }
+  }
+  if (!parsed.directory.empty() && url.starts_with("bide:")) {
+    return invalid("outbox: a store of this machine needs none");
+  }
+  return parsed;
+}
+
+namespace {
+
+Result<OpenedBroker> open_with_outbox(const OutboxUrl& url, const OpenOptions& options) {
+  auto opened = outbox::OutboxBroker::open(
+      {.directory = url.directory, .max_jobs = url.max_jobs, .target = core::without_secrets(url.target)},
+      [target = url.target, options]() -> Result<outbox::Target> {
+        auto broker = open_broker(target, options);
+        if (!broker) return broker.error();
+        return outbox::Target{std::move(broker->broker), std::move(broker->inspector)};
+      });
+  if (!opened) return opened.error();
+  const std::shared_ptr<outbox::OutboxBroker> broker = std::move(*opened);
+  return OpenedBroker{broker, broker};
+}
+
+}  // namespace
+
 Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& options) {
+  const Result<OutboxUrl> with_outbox = parse_outbox_url(url);
+  if (!with_outbox) return with_outbox.error();
+  if (!with_outbox->directory.empty()) return open_with_outbox(*with_outbox, options);
   const std::size_t colon = url.find(':');
   // Only the scheme is ever repeated: behind it may be a password.
   const std::string_view name = colon == std::string_view::npos ? std::string_view() : url.substr(0, colon);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,14 @@ struct OpenOptions {
   // Told of each place of the embedded engine's store that cannot be read, on its thread. Default: a line on stderr.
   std::function<void(const engine::Damage&)> on_damage = {};
 };
+
+// A URL with the setting outbox=DIRECTORY: a local store in front of the broker (outbox/outbox_broker.h).
+struct OutboxUrl {
+  std::string target = {};     // The URL without the settings of the outbox.
+  std::string directory = {};  // Empty: no outbox.
+  std::uint64_t max_jobs = 1'000'000;
+};
+Result<OutboxUrl> parse_outbox_url(std::string_view url);
 
 // kInvalidArgument: the URL names no broker, or a setting is wrong; the message lists what is known.
 // kUnsupported: a broker that is not built in. Otherwise what the broker says. A password is never repeated.

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "core/duration.h"
 #include "core/time_text.h"
+#include "outbox/outbox_broker.h"
 
 namespace bide::cli {
 
@@ -41,8 +42,33 @@ std::vector<DoctorFinding> examine_server_of(const std::string& url) {
   return findings;
 }
 
+void examine_outbox(const outbox::OutboxBroker& broker, std::vector<DoctorFinding>& findings) {
+  const outbox::OutboxStatus status = take(broker.status());
+  const std::string& problem = status.forwarder.problem;
+  const std::string count = std::to_string(status.waiting) + " jobs wait in the outbox";
+  if (!status.forwarder.reached) {
+    findings.push_back({false, count + ", and the broker does not answer" + (problem.empty() ? "" : ": " + problem),
+                        "they are safe on disk and go out by themselves when it answers"});
+  } else if (!problem.empty()) {
+    findings.push_back({false, count + ", and the broker does not take them: " + problem});
+  } else if (status.oldest && now() - *status.oldest > std::chrono::minutes(1)) {
+    findings.push_back({false, count + ", the first for " + core::rough_duration(now() - *status.oldest),
+                        status.forwards_here ? "" : "the process that owns the outbox should hand them on: is it well?"});
+  } else {
+    findings.push_back({true, "the outbox hands jobs on; " + std::to_string(status.waiting) + " wait"});
+  }
+  if (status.dead > 0) {
+    findings.push_back({false, std::to_string(status.dead) + " jobs of the outbox were refused by the broker for good",
+                        "`bide dead list --url bide:DIRECTORY` with the directory of the outbox"});
+  }
+}
+
 std::vector<DoctorFinding> examine(Client& client) {
   std::vector<DoctorFinding> findings;
+  if (const auto* broker = dynamic_cast<const outbox::OutboxBroker*>(&client.broker())) {
+    examine_outbox(*broker, findings);
+    if (!client.broker().capabilities().audit) return findings;
+  }
   const AuditReport report = audit_of(client);
   if (report.ok()) findings.push_back({true, "every accepted job is accounted for"});
   for (const std::string& problem : report.problems) {
