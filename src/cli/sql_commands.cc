@@ -17,31 +17,31 @@ namespace bide::cli {
 
 namespace {
 
-using namespace brokers::sql;
+namespace sql = brokers::sql;
 
-SqlSettings sql_settings(const Invocation& call) {
+sql::SqlSettings sql_settings(const Invocation& call) {
   const std::string url = url_of(call);
   const std::string_view scheme = std::string_view(url).substr(0, url.find(':'));
   const bool postgres = scheme == "postgres" || scheme == "postgresql";
   if (!postgres && scheme != "mysql" && scheme != "mariadb") {
     throw Failure{kConfiguration, "bide sql needs a database: --url postgres://user@host:5432/database or mysql://user@host:3306/database"};
   }
-  const Result<SqlSettings> settings =
-      parse_sql_url(postgres ? Dialect::kPostgres : Dialect::kMysql, std::string_view(url).substr(scheme.size() + 1));
+  const Result<sql::SqlSettings> settings =
+      sql::parse_sql_url(postgres ? sql::Dialect::kPostgres : sql::Dialect::kMysql, std::string_view(url).substr(scheme.size() + 1));
   if (!settings) throw Failure{kConfiguration, settings.error().message};
   return *settings;
 }
 
-std::unique_ptr<SqlConnection> connect_or_fail(const SqlSettings& settings) {
-  auto connection = connect_to(settings);
+std::unique_ptr<sql::SqlConnection> connect_or_fail(const sql::SqlSettings& settings) {
+  auto connection = sql::connect_to(settings);
   if (!connection) fail(connection.error());
   return std::move(*connection);
 }
 
 int plan_sql(const Invocation& call) {
-  const SqlSettings settings = sql_settings(call);
+  const sql::SqlSettings settings = sql_settings(call);
   const auto connection = connect_or_fail(settings);
-  const auto script = plan_schema(*connection, settings);
+  const auto script = sql::plan_schema(*connection, settings);
   if (!script) fail(script.error());
   print(call, JsonObject().add("schema", settings.schema).add("script", *script),
         script->empty() ? "-- nothing to do: the tables are there\n" : *script);
@@ -49,12 +49,12 @@ int plan_sql(const Invocation& call) {
 }
 
 int apply_sql(const Invocation& call) {
-  const SqlSettings settings = sql_settings(call);
+  const sql::SqlSettings settings = sql_settings(call);
   const auto connection = connect_or_fail(settings);
-  const auto script = plan_schema(*connection, settings);
+  const auto script = sql::plan_schema(*connection, settings);
   if (!script) fail(script.error());
   if (!script->empty()) {
-    if (const Status applied = apply_schema(*connection, settings); !applied) fail(applied.error());
+    if (const Status applied = sql::apply_schema(*connection, settings); !applied) fail(applied.error());
   }
   print(call, JsonObject().add("schema", settings.schema).add("changed", !script->empty()),
         script->empty() ? "the tables are there\n" : "the tables are made\n");
