@@ -25,7 +25,7 @@
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
-#include "core/secrets.h"
+#include "core/url_escape.h"
 #include "core/url_escape.h"
 #include "engine/options.h"
 #include "outbox/outbox_broker.h"

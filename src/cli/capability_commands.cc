@@ -8,7 +8,7 @@
 #include "cli/invocation.h"
 #include "cli/open_client.h"
 #include "cli/output.h"
-#include "core/secrets.h"
+#include "core/url_escape.h"
 #include "wire/info_json.h"
 
 namespace bide::cli {

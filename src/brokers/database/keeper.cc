@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "core/settle_status.h"
+#include "core/broker_answers.h"
 
 namespace bide::brokers::database {
 

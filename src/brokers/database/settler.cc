@@ -7,7 +7,7 @@
 
 #include "core/completion.h"
 #include "core/job_rules.h"
-#include "core/settle_status.h"
+#include "core/broker_answers.h"
 #include "platform/clock.h"
 
 namespace bide::brokers::database {

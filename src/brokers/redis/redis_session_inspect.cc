@@ -9,7 +9,7 @@
 #include "brokers/redis/job_string.h"
 #include "brokers/redis/redis_session.h"
 #include "brokers/redis/script_arguments.h"
-#include "core/job_bytes.h"
+#include "core/broker_answers.h"
 #include "core/quote.h"
 
 namespace bide::brokers::redis {

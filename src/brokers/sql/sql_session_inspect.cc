@@ -7,7 +7,7 @@
 
 #include "brokers/sql/sql_session.h"
 #include "brokers/sql/sql_session_transact.h"
-#include "core/job_bytes.h"
+#include "core/broker_answers.h"
 #include "core/number_text.h"
 #include "core/quote.h"
 
