@@ -26,7 +26,6 @@
 #include "core/duration.h"
 #include "core/quote.h"
 #include "core/url_escape.h"
-#include "core/url_escape.h"
 #include "engine/options.h"
 #include "outbox/outbox_broker.h"
 
