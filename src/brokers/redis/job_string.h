@@ -1,4 +1,4 @@
-// A job as it is stored: one string, whose layout is described in scripts/common.lua. Clients write the parts that never
+// A job as it is stored: one string, whose layout is described in scripts/stored_job.lua. Clients write the parts that never
 // change, scripts change the fixed fields and the tail, clients read all of it.
 
 #pragma once

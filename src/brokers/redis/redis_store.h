@@ -1,5 +1,5 @@
 // RedisStore: jobs in a Redis server. Every step is one script, so that no crash falls between two halves of it; what is
-// stored, and under which keys, is described in scripts/common.lua.
+// stored, and under which keys, is described in scripts/stored_job.lua.
 
 #pragma once
 

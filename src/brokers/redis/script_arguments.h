@@ -27,7 +27,7 @@ class ScriptArguments {
     add_id(lease.id);
     add(lease.token);
   }
-  // The 7 arguments of accept() in scripts/common.lua.
+  // The 7 arguments of accept() in scripts/stored_job.lua.
   void add_job(const Job& job);
   // What scripts/end.lua is given for each ending.
   void add_ending(const database::Ending& ending);

@@ -14,7 +14,7 @@ const std::array kTexts = {
 };
 static_assert(kTexts.size() == static_cast<std::size_t>(Script::kCount));
 
-std::string text_of(std::size_t script) { return std::string(kCommonScript) + std::string(*kTexts[script]); }
+std::string text_of(std::size_t script) { return std::string(kStoredJobScript) + std::string(*kTexts[script]); }
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // The scripts of scripts/, compiled in. Each says in its first lines what it is given and what it answers. A script is sent
-// with kCommonScript in front of it.
+// with kStoredJobScript in front of it.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace bide::brokers::redis {
 
-extern const std::string_view kCommonScript;
+extern const std::string_view kStoredJobScript;
 extern const std::string_view kCancelScript;
 extern const std::string_view kClientLeasesScript;
 extern const std::string_view kEndScript;

@@ -1,4 +1,4 @@
--- common.lua: put in front of every other script. One prefix, one hash tag: KEYS[1] is "{prefix}:", and every key that a
+-- stored_job.lua: put in front of every other script. One prefix, one hash tag: KEYS[1] is "{prefix}:", and every key that a
 -- script touches begins with it, so all of them are on one node of a cluster.
 --
 --   j:<id>            string  the job (below); the id as its 16 bytes
