@@ -27,7 +27,8 @@ TEST(OpenBroker, AnUnknownSchemeIsAnsweredWithTheKnownOnes) {
   const Error error = error_of("ampq://host/");
   EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(error.message,
-            "unknown scheme 'ampq' in the broker's URL; known are bide, amqp, amqps, http, https, http+unix; did you mean 'amqp'?");
+            "unknown scheme 'ampq' in the broker's URL; known are bide, amqp, amqps, http, https, http+unix, redis, redis+sentinel, "
+            "postgres, postgresql, mysql, mariadb; did you mean 'amqp'?");
   EXPECT_NE(error_of("bied:./data").message.find("did you mean 'bide'?"), std::string::npos);
 }
 
@@ -35,11 +36,14 @@ TEST(OpenBroker, WithoutASchemeAnExampleIsGiven) {
   EXPECT_NE(error_of("./data").message.find("such as bide:./data"), std::string::npos);
 }
 
-TEST(OpenBroker, ABrokerThatIsNotBuiltInSaysSoWithoutRepeatingThePassword) {
-  const Error error = error_of("redis://user:secret@host/");
-  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_EQ(error.message,
-            "redis: this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST and http://HOST:7070");
+TEST(OpenBroker, AServerThatIsNotThereIsNamedWithoutThePassword) {
+  for (const char* const url : {"redis://user:secret@127.0.0.1:1/", "postgres://user:secret@127.0.0.1:1/jobs",
+                                "mysql://user:secret@127.0.0.1:1/jobs"}) {
+    const Error error = error_of(url);
+    EXPECT_EQ(error.code, ErrorCode::kUnavailable) << url;
+    EXPECT_NE(error.message.find("127.0.0.1"), std::string::npos) << error.message;
+    EXPECT_EQ(error.message.find("secret"), std::string::npos) << error.message;
+  }
 }
 
 TEST(OpenBroker, MistakesInSettingsAreNamed) {

@@ -88,7 +88,7 @@ TYPED_WRONG = [
     (78, "unknown scheme", ["enqueue", "k", "--url", "bied:./data"]),
     (78, "scheme", ["enqueue", "k", "--url", "./data"]),
     (78, "did you mean 'durability'?", ["enqueue", "k", "--url", "bide:./data?durabilty=os"]),
-    (78, "not built in", ["enqueue", "k", "--url", "mysql://user:secret@host/"]),
+    (78, "the URL names no database", ["enqueue", "k", "--url", "mysql://user:secret@host/"]),
 ]
 
 

@@ -5,8 +5,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
+#include <vector>
 
+#include "bide/wait.h"
+#include "brokers/open_broker.h"
 #include "rabbitmq/load.h"
 #include "sql/sql_fixture.h"
 #include "support/seeded_random.h"
@@ -80,6 +84,37 @@ TEST_P(SqlFaults, ServerThatStandsStillForAWhileLosesNothing) {
   server().resume();
   ASSERT_TRUE(load.await_confirmed(load.confirmed() + 200)) << "enqueuing does not go on";
   expect_nothing_wrong(load, 400);
+}
+
+TEST_P(SqlFaults, AnIdleWorkerIsWokenByWhatAnotherProcessEnqueues) {
+  auto working = brokers::open_broker(server().url());
+  auto producing = brokers::open_broker(server().url());
+  ASSERT_TRUE(working && producing);
+  std::mutex mutex;
+  std::vector<LeaseRef> given;
+  const auto subscription = working->broker->subscribe({.queues = {{"idle", 1}}}, [&](const std::vector<Lease>& leases) {
+    const std::lock_guard lock(mutex);
+    for (const Lease& lease : leases) given.push_back({lease.job.id, lease.token});
+  });
+  ASSERT_TRUE(subscription);
+  for (const Milliseconds delay : {Milliseconds(0), Milliseconds(0), Milliseconds(30), Milliseconds(0)}) {
+    Job job;
+    job.kind = "wake";
+    job.queue = "idle";
+    job.delay = delay;
+    const auto enqueued = wait<std::vector<Result<Enqueued>>>([&](auto done) { producing->broker->enqueue({job}, std::move(done)); });
+    ASSERT_TRUE(enqueued && enqueued->front());
+    ASSERT_TRUE(eventually([&] {
+      const std::lock_guard lock(mutex);
+      return given.size() == 1;
+    })) << "nobody told the worker";
+    const auto settled = wait<std::vector<Status>>([&](auto done) {
+      working->broker->settle({Settlement{.lease = given.front()}}, std::move(done));
+    });
+    ASSERT_TRUE(settled && settled->front());
+    given.clear();  // The next one is enqueued when the worker has nothing and waits to be told.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
 }
 
 // The other runs would prove nothing if a loss could go unseen.

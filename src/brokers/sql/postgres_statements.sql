@@ -58,7 +58,10 @@ ON CONFLICT (slot) DO UPDATE SET touched_ms = excluded.touched_ms, accepted = c.
 
 -- @notify(channel, before, due_ms or null, delay_ms or null, behind)
 -- With a time or a delay, how long it still lasts is said in between: other machines have other clocks.
-SELECT pg_notify($1::text, $2::text || coalesce(greatest(coalesce($3::bigint - {now}, $4::bigint), 0)::text, '') || $5::text)
+-- GREATEST() passes over NULL: without a time there must be nothing in between, and not a 0.
+SELECT pg_notify($1::text, $2::text ||
+                 CASE WHEN coalesce($3::bigint, $4::bigint) IS NULL THEN ''
+                      ELSE greatest(coalesce($3::bigint - {now}, $4::bigint), 0)::text END || $5::text)
 
 -- @pick(queue, limit) -> now, job
 -- Ready jobs in order, locked; those that others have locked are passed over. Every priority that the queue has is a range of
