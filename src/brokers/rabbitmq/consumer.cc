@@ -109,9 +109,10 @@ Result<std::unique_ptr<Subscription>> Consumer::subscribe(SubscribeOptions optio
     std::future<void> done = ended->get_future();
     const bool posted = state->tasks->post([state, subscriber, ended] {
       state->end(subscriber);
-      ended->set_value();
+      state->ending.push_back({subscriber, [ended] { ended->set_value(); }});
     });
-    if (posted) done.wait();
+    // Until the server has cancelled the consumers it may deliver what is enqueued after the call.
+    if (posted) done.wait_for(state->settings.patience);
   };
   return std::unique_ptr<Subscription>(new ConsumerSubscription(std::move(set_credit), std::move(set_limit), std::move(end)));
 }
@@ -196,6 +197,7 @@ void Consumer::State::step() {
   hand_out();
   if (connection != nullptr) flush_acks();
   answer_settled();
+  answer_ended();
   if (connection != nullptr) next = std::min(next, close_channels());
   if (stopping || (connection != nullptr && connection->has_buffered_input())) return;
 
@@ -341,6 +343,7 @@ void Consumer::State::shut_down() {
   for (const auto& [channel, source] : std::exchange(sources, {})) source->clear();  // Nothing can be written any more.
   for (const platform::Task& task : tasks->close()) task();
   answer_settled();
+  answer_ended();
   // Whoever still waits is told.
   for (const JobId& id : leases.which([](const HeldLease&) { return true; })) {
     for (const auto& answer : std::exchange(leases.find(id)->waiting, {})) {

@@ -311,6 +311,15 @@ Steady Consumer::State::close_channels() {
   return next;
 }
 
+void Consumer::State::answer_ended() {
+  std::erase_if(ending, [](const auto& waiting) {
+    const auto& of_it = waiting.first->sources;
+    if (std::any_of(of_it.begin(), of_it.end(), [](const auto& source) { return source->cancelling > 0; })) return false;
+    waiting.second();
+    return true;
+  });
+}
+
 bool Consumer::State::is_cancelling() const {
   return std::any_of(sources.begin(), sources.end(), [](const auto& entry) { return entry.second->cancelling > 0; });
 }

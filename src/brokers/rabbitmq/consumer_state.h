@@ -62,6 +62,8 @@ struct Consumer::State {
   core::JobIdSource ids;
 
   std::vector<std::shared_ptr<Subscriber>> subscribers;
+  // Ended, and told so when the server has cancelled their consumers.
+  std::vector<std::pair<std::shared_ptr<Subscriber>, std::function<void()>>> ending;
   std::map<ChannelNumber, std::shared_ptr<Source>> sources;
   ChannelNumber last_channel = kLastSource;
   std::uint64_t last_serial = 0;
@@ -128,6 +130,7 @@ struct Consumer::State {
   Steady close_channels();
   void await_acks();
   bool is_cancelling() const;
+  void answer_ended();
 
   // consumer_deliveries.cc
   void take_delivery(Delivery delivery);

@@ -1,5 +1,6 @@
 #include "brokers/rabbitmq/rabbitmq_broker.h"
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -70,6 +71,7 @@ struct RabbitmqBroker::Parts {
   core::JobIdSource ids;
   platform::SystemRandom random;
   std::set<std::string> known_queues;  // Used by this process.
+  std::set<std::string> told_queues;   // Of these, those that others were told of because a dead job came to them.
 
   std::set<std::string> lost_looks;    // Queues whose lost jobs are going to be looked for.
   bool closing = false;
@@ -183,6 +185,8 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
   std::vector<std::size_t> published;  // Which of the jobs.
   std::vector<Publication> publications;
   publications.reserve(jobs.size());
+  // Nobody may ever consume from the queue of a job that comes as a dead one: whoever looks at dead sets is told its name.
+  std::vector<Notice> notices;
   const Time now = wall_now();
   {
     std::lock_guard lock(parts_->mutex);
@@ -198,10 +202,14 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
       if (job.id.is_nil()) job.id = parts_->ids.next(now.time_since_epoch().count(), parts_->random.next());
       const JobId id = job.id;
       std::string queue = job.queue;
+      const bool is_dead = job.past && job.past->dead;
       Result<Publication> publication = parts_->dialect->enqueue(std::move(job), parts_->stamps.next(), now);
       if (!publication) {
         results.push_back(publication.error());
         continue;
+      }
+      if (is_dead && parts_->settings.notices && !parts_->told_queues.contains(queue)) {
+        notices.push_back({.kind = Notice::Kind::kQueue, .id = {}, .name = queue, .stamp = parts_->stamps.next()});
       }
       if (!parts_->known_queues.contains(queue)) parts_->known_queues.insert(std::move(queue));
       published.push_back(results.size());
@@ -213,12 +221,24 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
     // Even when nothing is published the completion runs on a thread of the broker.
     return parts_->consumer.tell({}, [results = std::move(results), done = std::move(done)] { done(results); });
   }
-  parts_->publisher->publish(std::move(publications), [published = std::move(published), results = std::move(results),
-                                                       done = std::move(done)](const std::vector<Status>& statuses) mutable {
+  auto answer = [published = std::move(published), results = std::move(results),
+                 done = std::move(done)](const std::vector<Status>& statuses) mutable {
     for (std::size_t i = 0; i < statuses.size(); ++i) {
       if (!statuses[i]) results[published[i]] = statuses[i].error();
     }
     done(std::move(results));
+  };
+  if (notices.empty()) return parts_->publisher->publish(std::move(publications), std::move(answer));
+  const auto waiting = std::make_shared<std::vector<Publication>>(std::move(publications));
+  parts_->announce_all(notices, [parts = parts_.get(), notices, waiting, answer = std::move(answer)](
+                                    const std::vector<Status>& told) mutable {
+    const auto untold = std::find_if(told.begin(), told.end(), [](const Status& status) { return !status; });
+    if (untold != told.end()) return answer(std::vector<Status>(waiting->size(), *untold));
+    {
+      const std::lock_guard lock(parts->mutex);
+      for (const Notice& notice : notices) parts->told_queues.insert(notice.name);
+    }
+    parts->publisher->publish(std::move(*waiting), std::move(answer));
   });
 }
 
