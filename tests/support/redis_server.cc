@@ -26,7 +26,8 @@ bool RedisServer::is_installed() { return access(kServer, X_OK) == 0 && access(k
 RedisServer::RedisServer(std::vector<std::string> configuration, Kind kind) : kind_(kind), port_(free_port()) {
   if (!is_installed()) throw std::runtime_error("redis-server is not installed");
   std::ofstream file(directory_.path() + "/redis.conf");
-  file << "bind 127.0.0.1\nport " << port_ << "\ndir " << directory_.path() << "\nlogfile " << directory_.path() << "/log\n";
+  // Its title would be written over its environment, by which the keeper knows it.
+  file << "set-proc-title no\nbind 127.0.0.1\nport " << port_ << "\ndir " << directory_.path() << "\nlogfile " << directory_.path() << "/log\n";
   if (kind == Kind::kServer) {
     file << "save \"\"\nappendonly yes\nappendfsync always\nmaxmemory-policy noeviction\nrepl-diskless-sync-delay 0\n";
   }
