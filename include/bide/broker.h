@@ -58,6 +58,7 @@ struct Capabilities {
   bool due_order = true;          // What becomes due at different times arrives in that order, however close.
   bool lasting_leases = true;     // outlives_process is obeyed.
   bool audit = true;
+  bool carries_past = false;      // Job::past is honoured; otherwise a job that has one is refused.
   bool save_body = false;         // While the attempt goes on; otherwise with its outcome only.
   bool virtual_time = false;      // Its clock can be moved by the test kit.
   std::string why_not = {};       // One line for people about what is missing.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 inline constexpr std::string_view kDefaultContentType = "application/octet-stream";
 inline std::string_view content_type_or_default(std::string_view type) { return type.empty() ? kDefaultContentType : type; }
 
+struct JobPast;
+
 struct Job {
   JobId id = {};                  // Nil: the broker gives one. Given: enqueuing it again is harmless.
   std::string kind = {};          // Chooses the handler. Required.
@@ -41,6 +44,9 @@ struct Job {
   int priority = 0;  // -100 to 100; higher runs first.
   RetryPolicy retry = {};
   std::string unique_key = {};  // Not empty: at most one live job with this key.
+
+  // A job that comes from another broker. Given to enqueue(), where capabilities() has carries_past; never handed out.
+  std::shared_ptr<const JobPast> past = {};
 };
 
 struct Limits {
@@ -50,6 +56,7 @@ struct Limits {
   static constexpr std::size_t kBodyBytes = 16 * 1024 * 1024;
   static constexpr std::size_t kErrorBytes = 1024;  // Longer error texts are cut.
   static constexpr std::size_t kHistory = 10;       // Errors kept for a job, newest last.
+  static constexpr std::uint32_t kAttempts = 32'767;  // That a job may have begun before it came.
   static constexpr std::chrono::hours kDelay{24 * 365 * 100};
 };
 
@@ -83,6 +90,18 @@ enum class DeadReason : std::uint8_t {
   kExpired,    // Not started in time.
   kPoison,     // Killed its worker too often.
   kDamaged,    // Quarantined: what is stored of it cannot be read. Nobody settles a job as this.
+};
+
+// What became of a job before it was enqueued here. It goes on from there: a due time that has passed stays as it is, and a
+// dead job is dead at once, whoever holds its unique key.
+struct JobPast {
+  std::uint32_t attempts = 0;  // Started so far.
+  AttemptCounts counts = {};
+  std::vector<AttemptError> history = {};  // Newest last.
+  std::optional<DeadReason> dead = {};
+  std::optional<Time> finished = {};  // Dead: since when. Nothing: now.
+
+  friend bool operator==(const JobPast&, const JobPast&) = default;
 };
 
 std::string_view to_string(JobState state);

@@ -10,9 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "brokers/database/database_broker.h"
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/compat/foreign_dialect.h"
 #include "brokers/rabbitmq/rabbitmq_broker.h"
+#include "brokers/redis/redis_store.h"
+#include "brokers/redis/redis_url.h"
 #include "brokers/remote/remote_broker.h"
 #include "brokers/remote/remote_url.h"
 #include "brokers/shared/shared_store.h"
@@ -149,6 +152,24 @@ Result<OpenedBroker> open_rabbitmq(std::string_view rest, const OpenOptions&) {
   return OpenedBroker{broker, broker};
 }
 
+template <bool sentinel>
+Result<OpenedBroker> open_redis(std::string_view rest, const OpenOptions&) {
+  Result<redis::Settings> settings = redis::parse_redis_url(rest, sentinel);
+  if (!settings) return settings.error();
+  const database::KeepingOptions keeping{
+      .client_timeout = settings->client_timeout,
+      .retention = {.done = settings->result_retention, .dead = settings->dead_retention}};
+  auto opened = database::DatabaseBroker::open(std::make_unique<redis::RedisStore>(std::move(*settings)), keeping);
+  if (!opened) return opened.error();
+  return OpenedBroker{*opened, *opened};
+}
+
+Result<OpenedBroker> open_redis_tls(std::string_view, const OpenOptions&) {
+  return Error{ErrorCode::kUnsupported,
+               "the Redis client library has no TLS; let stunnel (or another TLS proxy) on this machine connect to the "
+               "server, and name its port: redis://127.0.0.1:6379"};
+}
+
 Result<OpenedBroker> open_remote(std::string_view scheme, std::string_view rest) {
   const char* const token = std::getenv("BIDE_TOKEN");
   Result<remote::RemoteSettings> settings = remote::parse_remote_url(scheme, rest, token != nullptr ? token : "");
@@ -163,7 +184,7 @@ Result<OpenedBroker> open_http_unix(std::string_view rest, const OpenOptions&) {
 
 Result<OpenedBroker> not_built_in(std::string_view, const OpenOptions&) {
   return Error{ErrorCode::kUnsupported,
-               "this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST and http://HOST:7070"};
+               "this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST, redis://HOST and http://HOST:7070"};
 }
 
 struct Scheme {
@@ -178,8 +199,9 @@ constexpr std::array kSchemes = {
     Scheme{"http", open_http},
     Scheme{"https", open_https},
     Scheme{"http+unix", open_http_unix},
-    Scheme{"redis", not_built_in},
-    Scheme{"rediss", not_built_in},
+    Scheme{"redis", open_redis<false>},
+    Scheme{"redis+sentinel", open_redis<true>},
+    Scheme{"rediss", open_redis_tls},
     Scheme{"postgres", not_built_in},
     Scheme{"mysql", not_built_in},
 };
@@ -207,7 +229,7 @@ Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& option
   std::vector<std::string_view> names;
   std::string list;
   for (const Scheme& scheme : kSchemes) {
-    if (scheme.open == not_built_in) continue;
+    if (scheme.open == not_built_in || scheme.open == open_redis_tls) continue;
     names.push_back(scheme.name);
     list += (list.empty() ? "" : ", ") + std::string(scheme.name);
   }

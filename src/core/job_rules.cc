@@ -132,6 +132,29 @@ Problem check_rules(const Job& job) {
   return {};
 }
 
+Problem check_past(const Job& job, Time now) {
+  const auto wrong = [](std::string why) { return JobProblem{"invalid_past", "past", "past: " + std::move(why)}; };
+  const JobPast& past = *job.past;
+  if (past.attempts > Limits::kAttempts) {
+    return wrong(std::to_string(past.attempts) + " attempts are too many; allowed: " + std::to_string(Limits::kAttempts));
+  }
+  if (past.history.size() > Limits::kHistory) {
+    return wrong(std::to_string(past.history.size()) + " errors are too many; allowed: " +
+                 std::to_string(Limits::kHistory) + ", the newest");
+  }
+  for (const AttemptError& error : past.history) {
+    if (error.text.size() > Limits::kErrorBytes) {
+      return wrong("an error text has " + bytes_text(error.text.size()) + "; allowed: " +
+                   std::to_string(Limits::kErrorBytes));
+    }
+    if (check_moment("past", error.at, now)) return wrong("the time of an error is too far away");
+  }
+  if (past.finished && !past.dead) return wrong("finished is given for a job that is not dead");
+  if (past.dead == DeadReason::kDamaged) return wrong("a job that was damaged cannot be carried");
+  if (check_moment("past", past.finished, now)) return wrong("finished is too far away");
+  return {};
+}
+
 }  // namespace
 
 bool is_name(std::string_view text) {
@@ -149,7 +172,12 @@ std::optional<JobProblem> find_problem(const Job& job, Time now) {
   if (!problem) problem = check_headers(job);
   if (!problem) problem = check_sizes(job);
   if (!problem) problem = check_rules(job);
+  if (!problem && job.past) problem = check_past(job, now);
   return problem;
+}
+
+Error past_is_not_kept() {
+  return Error{ErrorCode::kUnsupported, "past: this broker cannot take over the attempts and errors of a job from another"};
 }
 
 Status validate(const Job& job, Time now) {

@@ -29,6 +29,9 @@ std::optional<JobProblem> find_problem(const Job& job, Time now);
 // kInvalidArgument with the message of find_problem().
 Status validate(const Job& job, Time now);
 
+// For a broker that does not keep Job::past.
+Error past_is_not_kept();
+
 // A name for a queue or a kind: [A-Za-z0-9_-][A-Za-z0-9_.:-]*, at most Limits::kNameBytes.
 bool is_name(std::string_view text);
 // The end of a message about one that is not.

@@ -465,6 +465,7 @@ Pressure Engine::pressure() const {
 
 Capabilities Engine::capabilities() const {
   Capabilities capabilities;
+  capabilities.carries_past = true;
   capabilities.save_body = true;
   capabilities.virtual_time = virtual_time_;
   return capabilities;

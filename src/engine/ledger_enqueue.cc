@@ -20,6 +20,7 @@ std::size_t room_for(const Job& job) {
   std::size_t bytes = 512 + job.body.size() + job.kind.size() + job.queue.size() + job.content_type.size() +
                       job.unique_key.size() + job.retry.waits.size() * 10;
   for (const auto& [name, value] : job.headers) bytes += name.size() + value.size() + 8;
+  if (job.past) bytes += kRoomForChange;
   return bytes;
 }
 
@@ -67,7 +68,8 @@ std::vector<Result<Enqueued>> Ledger::enqueue(EnqueueBatch batch) {
 
 // Whether one more job may be accepted, and there is room to write it.
 Status Ledger::admit(const Job& job) {
-  const Slot holder = job.unique_key.empty() ? kNoSlot : state_.unique_keys().holder(job.unique_key);
+  const bool wants_key = !job.unique_key.empty() && !(job.past && job.past->dead);
+  const Slot holder = wants_key ? state_.unique_keys().holder(job.unique_key) : kNoSlot;
   if (holder != kNoSlot) {
     return Error{ErrorCode::kAlreadyExists, "the unique key " + core::quoted(job.unique_key) + " is held by job " +
                                                 state_[holder].id.to_string()};
@@ -88,9 +90,9 @@ void Ledger::accept(JobCache::BatchNumber batch, std::size_t index, const journa
   record.due_is_wall = job.due.has_value();
   if (job.due) {
     record.due_ms = std::max<std::int64_t>(0, job.due->time_since_epoch().count());
-    // Due in the past means due now: it must not overtake jobs that wait already.
+    // Due in the past means due now: it must not overtake jobs that wait already. One that was due elsewhere has waited.
     if (record.due_ms <= now_ms()) {
-      record.due_ms = now_ms();
+      if (!job.past) record.due_ms = now_ms();
       record.due_is_wall = false;
     }
   } else {
@@ -101,10 +103,33 @@ void Ledger::accept(JobCache::BatchNumber batch, std::size_t index, const journa
   platform::require(slot.has_value(), "an accepted job must fit the state");
   if (is_own_id) state_.set_own_id(*slot);
   if (state_.queues().has_new()) attach_to_new_queues();
+  if (job.past) {
+    carry(job.id, *std::exchange(job.past, nullptr), record);
+    return cache_.skip(batch, index);
+  }
   // Jobs of queues that nobody subscribes to must not fill the cache.
   const bool has_subscription = state_.queues()[static_cast<std::uint16_t>(state_[*slot].queue)].subscriptions != 0;
   const bool kept = record.due_ms <= now_ms() && has_subscription && cache_.keep(*slot, batch, index);
   if (!kept) cache_.skip(batch, index);
+}
+
+// In the batch that accepts the job. Who ended its attempts was somewhere else: no token of ours is behind it.
+void Ledger::carry(const JobId& id, const JobPast& past, const journal::Acceptance& how) {
+  journal::Changed record;
+  record.id = id;
+  record.cause = !past.dead                              ? journal::ChangeCause::kRescheduled
+                 : *past.dead == DeadReason::kExpired ? journal::ChangeCause::kExpired
+                                                         : journal::ChangeCause::kFault;
+  record.at_ms = now_ms();
+  if (past.finished) record.at_ms = std::clamp<std::int64_t>(past.finished->time_since_epoch().count(), 0, now_ms());
+  record.due_ms = how.due_ms;
+  record.due_is_wall = how.due_is_wall;
+  record.dead = past.dead;
+  record.attempts = past.attempts;
+  record.past.counts = past.counts;
+  record.past.history = past.history;
+  const Status carried = change(record);
+  platform::require(carried.has_value(), "the past of an accepted job must fit the state");
 }
 
 Result<std::vector<Job>> Ledger::completions_of(Slot slot, const Outcome& outcome) {

@@ -66,7 +66,7 @@ Status Ledger::recover() {
 
   const bool two_threads = &disk_ == &platform::real_disk();
   if (two_threads) state_.use_second_thread();
-  const auto snapshot = load_snapshot(disk_, options_.directory, state_);
+  const auto snapshot = load_snapshot(disk_, options_.directory, state_, two_threads);
   if (!snapshot) return snapshot.error();
   snapshot_at_ = snapshot->value_or(0);
   if (Status read = finished_ids_.open(snapshot_at_); !read) return read;

@@ -52,6 +52,8 @@ std::uint64_t EnqueueBatch::bytes() const {
   for (const Job& job : jobs) {
     sum += sizeof(Job) + job.body.size();
     for (const auto& [name, value] : job.headers) sum += sizeof name + name.size() + sizeof value + value.size();
+    if (!job.past) continue;
+    for (const AttemptError& error : job.past->history) sum += sizeof error + error.text.size();
   }
   return sum;
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <future>
 #include <limits>
+#include <utility>
 
 #include "platform/disk.h"
 #include "platform/fatal.h"
@@ -25,6 +27,7 @@ constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 constexpr std::size_t kBlockBytes = 256 * 1024;
 constexpr std::uint64_t kUsualRow = 34;  // Bytes.
+constexpr std::size_t kBlocksAhead = 32;  // Read and verified while those before them are decoded.
 // Looked at in one step: most of them may be free, or saved already.
 constexpr Slot kSlotsAPiece = 262'144;
 constexpr std::string_view kPrefix = "snapshot-";
@@ -296,7 +299,14 @@ Result<bool> SnapshotWriter::step(std::size_t bytes) {
 
 namespace {
 
-// Reads the file block by block; a block is at most a few hundred KiB, or what its header says.
+// At most a few hundred KiB, or what its header says.
+struct Block {
+  std::uint8_t type = 0;
+  std::uint64_t at = 0;
+  std::string payload;
+};
+
+// Reads the file block by block.
 class BlockReader {
  public:
   BlockReader(platform::File& file, std::string path) : file_(file), path_(std::move(path)) {}
@@ -319,65 +329,86 @@ class BlockReader {
     return {};
   }
 
-  Status next(std::uint8_t& type, std::string& payload) {
+  Status next(Block& block) {
     char bytes[kBlockHeader];
     const auto got = file_.read(offset_, bytes, sizeof bytes);
     if (!got) return got.error();
     if (*got < kBlockHeader) return damaged(path_, offset_, "the snapshot ends too early");
     Decoder in(std::string_view(bytes, kBlockHeader));
-    type = in.u8();
+    block.type = in.u8();
     const std::uint32_t length = in.u32();
     const std::uint64_t expected = in.u64();
     const auto size = file_.size();
     if (!size) return size.error();
     if (length > *size - offset_ - kBlockHeader) return damaged(path_, offset_, "a block is longer than the file");
-    payload.resize(length);
-    const auto body = file_.read(offset_ + kBlockHeader, payload.data(), length);
+    block.payload.resize(length);
+    const auto body = file_.read(offset_ + kBlockHeader, block.payload.data(), length);
     if (!body) return body.error();
-    if (*body < length || block_checksum(type, payload, offset_) != expected) {
+    if (*body < length || block_checksum(block.type, block.payload, offset_) != expected) {
       return damaged(path_, offset_, "a block fails its checksum");
     }
-    at_ = offset_;
+    block.at = offset_;
     offset_ += kBlockHeader + length;
     return {};
   }
 
-  std::uint64_t at() const { return at_; }
+  // Up to the last block of the file, into the memory of `blocks`.
+  Result<std::vector<Block>> next_few(std::vector<Block> blocks) {
+    blocks.resize(kBlocksAhead);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (Status ok = next(blocks[i]); !ok) return ok.error();
+      if (blocks[i].type == kEnd) blocks.resize(i + 1);
+    }
+    return blocks;
+  }
+
   std::uint32_t version() const { return version_; }
 
  private:
   platform::File& file_;
   const std::string path_;
   std::uint64_t offset_ = 0;
-  std::uint64_t at_ = 0;
   std::uint32_t version_ = 0;
 };
 
-Result<Address> load(platform::Disk& disk, const std::string& path, State& state) {
+Result<Address> load(platform::Disk& disk, const std::string& path, State& state, bool read_ahead) {
   auto file = disk.open(path, platform::OpenMode::kReadOnly);
   if (!file) return file.error();
   BlockReader reader(**file, path);
   if (Status ok = reader.header(); !ok) return ok.error();
-  std::uint8_t type = 0;
-  std::string payload;
-  if (Status ok = reader.next(type, payload); !ok) return ok.error();
+  Block first;
+  if (Status ok = reader.next(first); !ok) return ok.error();
   Meta meta;
-  Decoder in(payload);
-  if (type != kMeta || !decode_meta(in, reader.version(), state, meta)) return damaged(path, reader.at(), "the first block is not right");
+  Decoder in(first.payload);
+  if (first.type != kMeta || !decode_meta(in, reader.version(), state, meta)) {
+    return damaged(path, first.at, "the first block is not right");
+  }
   if (const auto bytes = (*file)->size()) state.expect(*bytes / kUsualRow);
+  const auto start = [&](std::vector<Block> memory) {
+    return std::async(read_ahead ? std::launch::async : std::launch::deferred,
+                      [&reader, memory = std::move(memory)]() mutable { return reader.next_few(std::move(memory)); });
+  };
   std::uint64_t rows = 0;
-  for (;;) {
-    if (Status ok = reader.next(type, payload); !ok) return ok.error();
-    Decoder block(payload);
-    if (type == kEnd) {
-      if (block.u64() != rows) return damaged(path, reader.at(), "rows are missing");
-      break;
+  std::vector<Block> memory;
+  auto ahead = start({});
+  for (bool at_end = false; !at_end;) {
+    Result<std::vector<Block>> blocks = ahead.get();
+    if (!blocks) return blocks.error();
+    at_end = blocks->back().type == kEnd;
+    if (!at_end) ahead = start(std::move(memory));
+    for (const Block& block : *blocks) {
+      Decoder content(block.payload);
+      if (block.type == kEnd) {
+        if (content.u64() != rows) return damaged(path, block.at, "rows are missing");
+        break;
+      }
+      if (block.type != kRows) return damaged(path, block.at, "unknown block");
+      while (!content.done()) {
+        if (!decode_row(content, state)) return damaged(path, block.at, "a row is not right");
+        ++rows;
+      }
     }
-    if (type != kRows) return damaged(path, reader.at(), "unknown block");
-    while (!block.done()) {
-      if (!decode_row(block, state)) return damaged(path, reader.at(), "a row is not right");
-      ++rows;
-    }
+    memory = std::move(*blocks);
   }
   if (!meta.leases.empty()) {
     if (Status indexed = state.index_ids(); !indexed) return damaged(path, kFileHeader, "a job is there twice");
@@ -396,7 +427,8 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
 
 }  // namespace
 
-Result<std::optional<Address>> load_snapshot(platform::Disk& disk, const std::string& directory, State& state) {
+Result<std::optional<Address>> load_snapshot(platform::Disk& disk, const std::string& directory, State& state,
+                                             bool read_ahead) {
   const auto names = disk.list(directory);
   if (!names) return names.error();
   std::string newest;
@@ -404,7 +436,7 @@ Result<std::optional<Address>> load_snapshot(platform::Disk& disk, const std::st
     if (name.starts_with(kPrefix)) newest = std::max(newest, name);
   }
   if (newest.empty()) return std::optional<Address>();
-  const auto at = load(disk, directory + "/" + newest, state);
+  const auto at = load(disk, directory + "/" + newest, state, read_ahead);
   if (!at) return at.error();
   return std::optional<Address>(*at);
 }

@@ -56,8 +56,9 @@ class SnapshotWriter {
 };
 
 // Loads the newest snapshot into an empty state; its address, or nothing when there is none.
-// kDamaged names file and offset.
-Result<std::optional<journal::Address>> load_snapshot(platform::Disk& disk, const std::string& directory, State& state);
+// kDamaged names file and offset. With read_ahead another thread reads and verifies while this one decodes.
+Result<std::optional<journal::Address>> load_snapshot(platform::Disk& disk, const std::string& directory, State& state,
+                                                      bool read_ahead = false);
 
 // Removes every snapshot but this one, and unfinished ones.
 Status remove_other_snapshots(platform::Disk& disk, const std::string& directory, journal::Address keep);

@@ -152,7 +152,8 @@ Status State::apply(const journal::Changed& record, RecordRef at) {
     entry.set_due(record.at_ms);
     entry.set_state(EntryState::kDead);
     count(entry, +1);
-    if (started_) dead_.push_back(slab_, slot);
+    // One that comes from another broker may have died before others.
+    if (started_) dead_.insert_by_due(slab_, slot);
     return {};
   }
   if (!record.unique_key.empty()) keys_.hold(record.unique_key, slot);

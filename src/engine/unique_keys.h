@@ -23,10 +23,12 @@ class UniqueKeys {
     const auto found = keys.find(key);
     return found == keys.end() ? kNoSlot : found->second;
   }
+  // Nothing happens when somebody holds it: a dead job that is carried here does not take it from a live one.
   void hold(std::string_view key, Slot slot) {
-    const auto [at, inserted] = by_key_[part_of(key)].insert_or_assign(std::string(key), slot);
+    const auto [at, inserted] = by_key_[part_of(key)].try_emplace(std::string(key), slot);
+    if (!inserted) return;
     by_slot_[part_of(slot)][slot] = &at->first;
-    if (inserted) ++size_;
+    ++size_;
   }
   // Of a slot that may hold one.
   void release(Slot slot) {

@@ -85,6 +85,8 @@ inline constexpr std::string_view kSchemaName<AttemptCounts> = "AttemptCounts";
 template <>
 inline constexpr std::string_view kSchemaName<AttemptError> = "AttemptError";
 template <>
+inline constexpr std::string_view kSchemaName<JobPast> = "JobPast";
+template <>
 inline constexpr std::string_view kSchemaName<JobInfo> = "JobInfo";
 
 template <class M>
@@ -170,6 +172,8 @@ template <>
 std::span<const Field<AttemptCounts>> rows_of<AttemptCounts>();
 template <>
 std::span<const Field<AttemptError>> rows_of<AttemptError>();
+template <>
+std::span<const Field<JobPast>> rows_of<JobPast>();
 template <>
 std::span<const Field<JobInfo>> rows_of<JobInfo>();
 

@@ -26,6 +26,15 @@ constexpr auto kErrorRows = std::to_array<Field<AttemptError>>({
     base64<&AttemptError::text>("text_base64"),
 });
 
+// Named as JobInfo has them.
+constexpr auto kPastRows = std::to_array<Field<JobPast>>({
+    field<&JobPast::attempts>("attempts").within(0, Limits::kAttempts).says("Started so far."),
+    field<&JobPast::counts>("counts"),
+    maybe<&JobPast::history>("errors").at_most(Limits::kHistory),
+    maybe<&JobPast::dead>("dead_reason").says("Given: the job is dead."),
+    maybe<&JobPast::finished>("finished").says("Dead: since when."),
+});
+
 template <ContentForm kForm>
 MaybeProblem read_result_as(JsonReader& in, const Field<JobInfo>& row, JobInfo& info) {
   return take_content(in, row.name, kForm, info.result);
@@ -141,7 +150,9 @@ constexpr auto kCapabilityRows = std::to_array<Field<Capabilities>>({
     field<&Capabilities::final_settle>("final_settle"),
     field<&Capabilities::due_order>("due_order"),
     field<&Capabilities::lasting_leases>("lasting_leases"),
+    field<&Capabilities::save_body>("save_body"),
     field<&Capabilities::audit>("audit"),
+    field<&Capabilities::carries_past>("carries_past"),
     field<&Capabilities::virtual_time>("virtual_time"),
     always<&Capabilities::why_not>("why_not"),
 });
@@ -155,6 +166,10 @@ std::span<const Field<AttemptCounts>> rows_of<AttemptCounts>() {
 template <>
 std::span<const Field<AttemptError>> rows_of<AttemptError>() {
   return kErrorRows;
+}
+template <>
+std::span<const Field<JobPast>> rows_of<JobPast>() {
+  return kPastRows;
 }
 template <>
 std::span<const Field<JobInfo>> rows_of<JobInfo>() {
@@ -275,6 +290,8 @@ void add_info_schemas(Schemas& schemas) {
   schemas.push_back(
       {"AttemptCounts", object_schema({.text = "Attempts by how they ended, other than well."}, kCountsRows)});
   schemas.push_back({"AttemptError", object_schema({}, kErrorRows)});
+  schemas.push_back(
+      {"JobPast", object_schema({.text = "What became of a job before it came here. Needs the scope admin."}, kPastRows)});
   schemas.push_back(
       {"JobInfo", object_schema({.limits = false, .required = {"id", "queue"}}, shown_job_fields(), kJobInfoRows)});
   schemas.push_back({"JobPage", object_schema({}, kJobPageRows)});

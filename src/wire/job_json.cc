@@ -91,6 +91,14 @@ MaybeProblem read_reserved(JsonReader& in, const JobRow& row, JobDraft& draft) {
   return take_text(in, row.name, draft.reserved.emplace_back(kHeader, std::string()).second);
 }
 
+MaybeProblem read_past(JsonReader& in, const JobRow& row, JobDraft& draft) {
+  JobPast past;
+  FieldReader<JobPast> fields(rows_of<JobPast>());
+  if (MaybeProblem problem = read_fields(in, fields, past)) return problem;
+  draft.job.past = std::make_shared<const JobPast>(std::move(past));
+  return wrong_type(in, row.name);
+}
+
 // ---- Writing.
 
 template <auto kMember>
@@ -157,6 +165,10 @@ void write_unique_key(JsonWriter& out, const JobRow& row, const JobView& view) {
   if (!view.job.unique_key.empty()) out.bytes(row.name, view.job.unique_key);
 }
 
+void write_past(JsonWriter& out, const JobRow& row, const JobView& view) {
+  if (!view.shown() && view.job.past) write_value(out.name(row.name), *view.job.past);
+}
+
 // ---- The table.
 
 constexpr std::string_view kName = "^[A-Za-z0-9_-][A-Za-z0-9_.:-]{0,127}$";
@@ -211,6 +223,9 @@ constexpr auto kJobRows = std::to_array<JobRow>({
     row("reply_queue", kStringType, read_reserved<kReplyQueueHeader>)
         .marked(kRequestOnly)
         .says("Gets a job with the result. Sets the header bide-reply-queue."),
+    row("past", ref("JobPast"), read_past, write_past)
+        .marked(kRequestOnly)
+        .says("Of a job from another broker: it goes on from there. Needs the scope admin."),
 });
 
 bool says_json(std::string_view content_type) {
@@ -247,7 +262,7 @@ std::optional<Problem> read_job(JsonReader& in, Time now, Job& job, std::string_
 
 std::vector<std::string> warnings_of(const Job& job, Time now) {
   std::vector<std::string> warnings;
-  if (job.due && *job.due < now) warnings.emplace_back("due is in the past: the job runs now");
+  if (job.due && *job.due < now && !job.past) warnings.emplace_back("due is in the past: the job runs now");
   const Time starts = job.due ? std::max(*job.due, now) : now + job.delay;
   if (job.expires && *job.expires <= starts) {
     warnings.emplace_back("expires is before the job may start: it will go to the dead set, not run");

@@ -47,6 +47,8 @@ void expect_same(const Job& a, const Job& b) {
   EXPECT_EQ(a.priority, b.priority);
   EXPECT_EQ(a.retry, b.retry);
   EXPECT_EQ(a.unique_key, b.unique_key);
+  ASSERT_EQ(a.past != nullptr, b.past != nullptr);
+  if (a.past) EXPECT_EQ(*a.past, *b.past);
 }
 
 std::string text_of(const Job& job) {
@@ -223,6 +225,15 @@ TEST(JobJson, AnEnvelopeReadsBackToTheSameJob) {
   job.headers = {{"x", "1"}, {"x", "2"}};
   expect_same(job, job_of(text_of(job)));
   job.headers = {{"x", "\xff"}};
+  expect_same(job, job_of(text_of(job)));
+  job.past = std::make_shared<const JobPast>();
+  expect_same(job, job_of(text_of(job)));
+  job.past = std::make_shared<const JobPast>(
+      JobPast{.attempts = 3,
+              .counts = {.failed = 1, .timed_out = 0, .lost = 2, .crashed = 0},
+              .history = {{1, kNow - 5h, Fault::kFailed, "no"}, {3, kNow - 4h, Fault::kLost, "\xff"}},
+              .dead = DeadReason::kPoison,
+              .finished = kNow - 3h});
   expect_same(job, job_of(text_of(job)));
 }
 

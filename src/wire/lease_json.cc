@@ -1,5 +1,6 @@
 #include "wire/lease_json.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -191,6 +192,31 @@ constexpr auto kExtendRows = std::to_array<Field<Refs>>({
     row("leases", list_of(ref("LeaseRef")), read_refs).always().at_most(kMostItems),
 });
 
+// ---- Saving a body.
+
+using SaveRow = Field<Nothing, SaveRequest>;
+
+template <auto kMember, auto kTake>
+MaybeProblem read_saver(JsonReader& in, const SaveRow& row, SaveRequest& request) {
+  return kTake(in, row.name, request.lease.*kMember);
+}
+template <ContentForm kForm>
+MaybeProblem read_saved(JsonReader& in, const SaveRow& row, SaveRequest& request) {
+  return take_content(in, row.name, kForm, request.body);
+}
+
+enum SaveGroup : int { kSavedBody = 1 };
+
+constexpr auto kSaveRows = std::to_array<SaveRow>({
+    row("id", kUuidType, read_saver<&LeaseRef::id, take_id>).always(),
+    row("token", kTokenType, read_saver<&LeaseRef::token, take_token>).always(),
+    row("body", kAnyType, read_saved<ContentForm::kJson>).one_of(kSavedBody).says("Of the next attempt."),
+    row("body_text", kStringType, read_saved<ContentForm::kText>).one_of(kSavedBody),
+    row("body_base64", kStringType, read_saved<ContentForm::kBase64>).one_of(kSavedBody),
+});
+
+// ---- What became of each lease.
+
 constexpr auto kExtendedRows = std::to_array<Field<Extended>>({
     always<&Extended::lost>("lost").says("Not yours any more: stop."),
     always<&Extended::cancel_requested>("cancel_requested").says("Somebody cancelled the job: stop soon."),
@@ -303,6 +329,21 @@ std::string extended_json(const std::vector<LeaseRef>& leases, const std::vector
 
 Result<std::vector<Extended>> read_extended(std::string_view body) { return read_list<Extended>(body, "leases"); }
 
+std::optional<Problem> read_save_request(std::string_view body, SaveRequest& request) {
+  FieldReader<Nothing, SaveRequest> fields(kSaveRows);
+  if (MaybeProblem problem = read_request(body, R"({"id":"...","token":"1","body":{}})", fields, request)) return problem;
+  const auto is_given = [&](const SaveRow& row) { return row.group == kSavedBody && fields.has(row); };
+  return std::any_of(kSaveRows.begin(), kSaveRows.end(), is_given) ? std::nullopt : missing_field("body");
+}
+
+std::string save_request_json(const SaveRequest& request) {
+  const auto write_save = [&](JsonWriter& out) {
+    out.field("id", request.lease.id).token(request.lease.token);
+    write_content(out, "body", request.body, "");
+  };
+  return object_text(write_save, request.body.size() + 100);
+}
+
 void add_lease_schemas(Schemas& schemas) {
   schemas.push_back({"LeaseRequest", object_schema({}, kRequestRows)});
   schemas.push_back({"QueueShare", any_of({type_schema(kStringType), object_schema({}, kShareRows)})});
@@ -319,6 +360,8 @@ void add_lease_schemas(Schemas& schemas) {
   schemas.push_back({"Leases", object_schema({}, leases)});
   schemas.push_back({"LeaseRef", object_schema({}, kRefRows)});
   schemas.push_back({"ExtendRequest", object_schema({}, kExtendRows)});
+  schemas.push_back({"SaveRequest", object_schema({}, kSaveRows)});
+  schemas.push_back({"Saved", object_schema(std::span<const FieldInfo>())});
   schemas.push_back({"ExtendedLease", object_schema({}, kRefRows, kExtendedRows)});
   schemas.push_back({"Extended", list_schema("leases", "ExtendedLease")});
 }

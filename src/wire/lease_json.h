@@ -7,6 +7,8 @@
 //                   leases that it has stay valid. Answered when that is so: POST /v1/leases/leave
 //   extend          {"leases":[{"id":...,"token":"17"}]}
 //   answer          {"leases":[{"id":...,"token":"17","lost":false,"cancel_requested":false}]}
+//   save            {"id":...,"token":"17","body":{"step":2}}   or body_text, body_base64
+//   answer          {}
 //
 // A token is a string of digits, since not every language has whole numbers of 64 bits; a number is read too.
 
@@ -32,6 +34,12 @@ struct LeaseRequest {
   std::string worker = {};
   // Requests of one name are one worker to the broker, until it leaves or is not heard of again.
   std::string poller = {};
+};
+
+// A new body for a job that is being run.
+struct SaveRequest {
+  LeaseRef lease = {};
+  std::string body = {};
 };
 
 inline constexpr int kMostLeases = 4096;
@@ -62,5 +70,8 @@ std::optional<Problem> read_extend_request(std::string_view body, std::vector<Le
 std::string extend_request_json(const std::vector<LeaseRef>& leases);
 std::string extended_json(const std::vector<LeaseRef>& leases, const std::vector<Extended>& answers);
 Result<std::vector<Extended>> read_extended(std::string_view body);
+
+std::optional<Problem> read_save_request(std::string_view body, SaveRequest& request);
+std::string save_request_json(const SaveRequest& request);
 
 }  // namespace bide::wire

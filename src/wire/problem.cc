@@ -65,6 +65,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"invalid_id", 422, "The id is not a UUID"},
     {"invalid_kind_name", 422, "The kind is not a valid name"},
     {"invalid_outcome", 422, "The outcome is not known"},
+    {"invalid_past", 422, "The past of the job is not valid"},
     {"invalid_priority", 422, "The priority is out of range"},
     {"invalid_queue_name", 422, "The queue's name is not valid"},
     {"invalid_retry", 422, "The retry policy is not valid"},

@@ -59,6 +59,7 @@ MaybeProblem read_effects(JsonReader& in, const SettleRow& row, SettleDraft& dra
     if (number == kMostItems) return too_many_items(row.name, kMostItems);
     MaybeProblem problem = read_job(in, draft.now, effects.emplace_back(), draft.callback_queue);
     if (!problem) problem = wrong_type(in, row.name);
+    if (!problem && effects.back().past) problem = make_problem("invalid_past", "past: an effect is new", "past");
     if (problem) {
       problem->detail = "effect " + std::to_string(number) + ": " + problem->detail;
       return problem;

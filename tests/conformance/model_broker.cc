@@ -30,6 +30,7 @@ Capabilities ModelBroker::capabilities() const {
   Capabilities all;
   all.virtual_time = true;
   all.completions = false;
+  all.carries_past = true;
   return all;
 }
 
@@ -60,7 +61,8 @@ Result<Enqueued> ModelBroker::accept(Job job) {
     job.id = JobId(bytes);
   }
   if (jobs_.contains(job.id)) return Enqueued{job.id, true};
-  if (key_is_held(job.unique_key, job.id)) return Error{ErrorCode::kAlreadyExists, "the unique key is held"};
+  const bool is_dead = job.past && job.past->dead;
+  if (!is_dead && key_is_held(job.unique_key, job.id)) return Error{ErrorCode::kAlreadyExists, "the unique key is held"};
   if (has(ModelFault::kUniqueKeyLeaks) && !job.unique_key.empty()) leaked_keys_.insert(job.unique_key);
   if (has(ModelFault::kHeadersSorted)) std::sort(job.headers.begin(), job.headers.end());
   Entry entry;
@@ -69,6 +71,16 @@ Result<Enqueued> ModelBroker::accept(Job job) {
   if (job.due) {
     entry.due_is_wall = !has(ModelFault::kDueOnElapsedTime);
     entry.due_ms = job.due->time_since_epoch().count() - (entry.due_is_wall ? 0 : wall_ms() - elapsed_ms());
+  }
+  if (const auto past = std::exchange(job.past, nullptr)) {
+    entry.info.attempts = past->attempts;
+    entry.info.counts = past->counts;
+    if (!has(ModelFault::kCarriedHistoryLost)) entry.info.history = past->history;
+    entry.info.dead_reason = past->dead;
+    if (past->dead && !has(ModelFault::kCarriedDeadRevived)) {
+      entry.info.state = JobState::kDead;
+      entry.info.finished = past->finished.value_or(wall());
+    }
   }
   entry.info.job = std::move(job);
   const JobId id = entry.info.job.id;

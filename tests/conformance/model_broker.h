@@ -59,6 +59,8 @@ enum class ModelFault {
   kLastChancesTogether,
   kLeaseTimeForgottenByRestart,
   kDeliveryLimitFreedBySettling,
+  kCarriedHistoryLost,
+  kCarriedDeadRevived,
   kLast,
 };
 std::string_view to_string(ModelFault fault);

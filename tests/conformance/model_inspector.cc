@@ -33,7 +33,9 @@ std::string_view to_string(ModelFault fault) {
       "pause_forgotten_by_restart", "cursor_by_offset", "cancel_restarts_running", "reschedule_ignores_state",
       "watch_forgets_removed", "purge_takes_dead", "batch_fails_whole", "weights_ignored", "headers_sorted",
       "last_chances_together", "lease_time_forgotten_by_restart",
-      "delivery_limit_freed_by_settling"};
+      "delivery_limit_freed_by_settling",
+      "carried_history_lost",
+      "carried_dead_revived"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(ModelFault::kLast));
   return kNames[static_cast<std::size_t>(fault)];
 }

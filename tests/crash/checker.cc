@@ -87,6 +87,17 @@ class Examination {
     if (findings_.examples.size() < kExamples) findings_.examples.push_back(std::string(name) + ": " + how);
   }
 
+  // Everything that was written down about a job: a violation among hundreds of faults can be explained only by it.
+  std::string story_of(const std::string& id) const {
+    std::string text;
+    for (const Event& event : events_) {
+      if (event.subject != id && event.text(1) != id) continue;
+      text += "\n      " + std::to_string(event.at_us) + " " + event.process + " " + event.what + " " + event.subject;
+      for (const std::string& word : event.more) text += " " + word;
+    }
+    return text;
+  }
+
   Attempt& attempt_of(const Event& event) {
     const auto token = static_cast<std::uint64_t>(event.number(0));
     Attempt& attempt = jobs_[event.subject].attempts[token];
@@ -206,7 +217,7 @@ class Examination {
       const Attempt& later = *started[i];
       const std::string name = "job " + id + ", token " + std::to_string(later.token);
       if (job.due_us != kNever && later.start_us < job.due_us) {
-        violated("early", name + ": by " + std::to_string(job.due_us - later.start_us) + " us");
+        violated("early", name + ": by " + std::to_string(job.due_us - later.start_us) + " us" + story_of(id));
       }
       if (i == 0) {
         if (job.due_us != kNever) {
@@ -225,12 +236,12 @@ class Examination {
         }
         if (earlier.accepted && earlier.is_final() && can_.final_settle) violated("run_after_settle", pair);
       }
-      look_at_reason(name, *started[i - 1], later);
+      look_at_reason(id, name, *started[i - 1], later);
     }
   }
 
   // Why there was another attempt.
-  void look_at_reason(const std::string& name, const Attempt& earlier, const Attempt& later) {
+  void look_at_reason(const std::string& id, const std::string& name, const Attempt& earlier, const Attempt& later) {
     if (earlier.accepted && !can_.final_settle && later.number <= earlier.number) {
       // The acknowledgement was lost with its connection: what was settled is handed out again, as the same attempt.
       ++findings_.duplicates["redelivered"];
@@ -248,7 +259,8 @@ class Examination {
       const bool stale = earlier.settle_us > later.start_us;  // Said already.
       if (!stale && later.start_us < earlier.settle_us + earlier.after_us) {
         violated("early", name + ": its retry, by " +
-                              std::to_string(earlier.settle_us + earlier.after_us - later.start_us) + " us");
+                              std::to_string(earlier.settle_us + earlier.after_us - later.start_us) + " us" +
+                              story_of(id));
       }
       return;
     }

@@ -58,7 +58,10 @@ class Run {
     }
     load_.stop_producing();
     const bool drained = load_.drain(std::chrono::minutes(5));
-    if (!drained) std::printf("%llu confirmed jobs have not come to an end\n", static_cast<unsigned long long>(load_.unfinished()));
+    if (!drained) {
+      std::printf("%llu confirmed jobs have not come to an end\n", static_cast<unsigned long long>(load_.unfinished()));
+      print_queues();
+    }
     const crash::Findings findings = load_.examine();
     std::printf("%d faults\n%s", faults, findings.report().c_str());
     bool good = drained;
@@ -100,6 +103,22 @@ class Run {
     }
     server_.kill(victim_);
     return (kind == 1 ? "kill of the leader, " : "kill of ") + name;
+  }
+
+  // What is where: ready, out with a consumer, and taken by the worker that passes on what has expired.
+  void print_queues() {
+    for (int node = 0; node < kNodes; ++node) {
+      std::printf("node%d:\n%s\n", node + 1,
+                  server_
+                      .evaluate("[begin {N, _} = amqqueue:get_pid(Q), case ra:local_query({N, node()}, fun "
+                                "rabbit_fifo:overview/1) of {ok, {_, O}, L} -> io:format(\"~s leader ~p ~p~n\", [element(4, "
+                                "amqqueue:get_name(Q)), L, maps:with([num_messages, num_ready_messages, num_checked_out, "
+                                "num_discarded, num_discard_checked_out, num_messages_dlx, discard_messages, discard_checked_out], O)]); E -> io:format(\"~p ~p~n\", [N, E]) end end || Q <- "
+                                "rabbit_amqqueue:list(), amqqueue:get_type(Q) =:= rabbit_quorum_queue], "
+                                "[io:format(\"dlx ~p ~p~n\", [P, sys:get_state(P)]) || {_, P, _, _} <- supervisor:which_children(rabbit_fifo_dlx_sup)], ok.",
+                                node)
+                      .c_str());
+    }
   }
 
   static int not_a_test(const std::string& why) {

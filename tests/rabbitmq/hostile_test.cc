@@ -2,6 +2,7 @@
 // and whatever is behind it runs.
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <string>
@@ -24,6 +25,11 @@ using brokers::rabbitmq::FieldList;
 using brokers::rabbitmq::FieldTable;
 
 constexpr std::size_t kFrame = 131'072;
+
+// Since 1970.
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<Milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 class RabbitmqHostile : public RabbitmqTest<1> {
  protected:
@@ -70,6 +76,7 @@ class RabbitmqHostile : public RabbitmqTest<1> {
       const std::lock_guard lock(mutex_);
       for (const Lease& lease : leases) {
         seen_.push_back(lease.job);
+        seen_at_.push_back(now_ms());
         settlements.push_back(
             {.lease = {lease.job.id, lease.token}, .outcome = lease.job.kind == "good" ? Outcome(Done{}) : outcome});
       }
@@ -105,6 +112,7 @@ class RabbitmqHostile : public RabbitmqTest<1> {
 
   std::mutex mutex_;
   std::vector<Job> seen_;
+  std::vector<std::int64_t> seen_at_;  // Milliseconds since 1970.
   brokers::OpenedBroker opened_;
   std::unique_ptr<Connection> stranger_;
   std::unique_ptr<Subscription> subscription_;
@@ -240,6 +248,31 @@ TEST_F(RabbitmqHostile, LargeHeadersGrowOnTheirWayAndAreTaken) {
   EXPECT_TRUE(eventually([&] { return has_run("behind it"); }));
   EXPECT_TRUE(eventually([&] { return has_run("grows"); }));
   EXPECT_TRUE(eventually([&] { return messages_in(queue_name()) == 0; }));
+}
+
+// As if nodes whose clocks differ had measured its delay.
+TEST_F(RabbitmqHostile, WhatTheServerLetsPassBeforeItIsDueWaitsUntilThen) {
+  work();
+  const std::int64_t start = now_ms();
+  for (const std::int64_t early : {10, 30, 400}) {
+    AmqpMessage message = job_like({{"bide-due", start + early}});
+    message.body = std::to_string(early);
+    put(message);
+  }
+  for (const std::int64_t early : {400, 30, 10}) {
+    ASSERT_TRUE(eventually([&] { return has_run(std::to_string(early)); }));
+  }
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    if (seen_[i].kind != "bad") continue;
+    EXPECT_GE(seen_at_[i], start + std::stoll(seen_[i].body)) << seen_[i].body;
+  }
+}
+
+TEST_F(RabbitmqHostile, WhatIsDueInAnotherAgeByTheClockOfItsSenderIsNotHeldUp) {
+  work();
+  put(job_like({{"bide-due", now_ms() + 3'600'000}}));
+  EXPECT_TRUE(eventually([&] { return has_run("body"); }));
 }
 
 TEST_F(RabbitmqHostile, WhatExpiresInAQueueIsLostWhereItIsSeen) {

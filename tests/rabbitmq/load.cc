@@ -42,7 +42,7 @@ Load::Load(LoadOptions options)
       worker_history_->say("leased " + words(lease) + " " + std::to_string(lease.attempt) + " " +
                            std::to_string(SubscribeOptions().lease.count()));
       const auto fate = fates_.find(lease.job.id);
-      if (fate != fates_.end() && fate->second.ended && !fate->second.enqueued_again) forgotten_ += 1;
+      if (fate != fates_.end() && fate->second.ended) forgotten_ += 1;
       leases_.push_back(std::move(lease));
     }
     changed_.notify_all();
@@ -126,8 +126,8 @@ void Load::enqueue(std::vector<Job> jobs) {
         const Error& error = results ? (*results)[i].error() : results.error();
         platform::require(error.code != ErrorCode::kInvalidArgument, error.message);
         if (error.code != ErrorCode::kUnconfirmed) ++refused_;
-        note_enqueued_again(jobs[i].id);
         left.push_back(std::move(jobs[i]));
+        left.back().id = next_id();
       }
     }
     jobs = std::move(left);
@@ -270,11 +270,6 @@ std::uint64_t Load::confirmed() const {
 std::uint64_t Load::done() const {
   const std::lock_guard lock(mutex_);
   return done_;
-}
-
-void Load::note_enqueued_again(const JobId& id) {
-  const std::lock_guard lock(mutex_);
-  fates_[id].enqueued_again = true;
 }
 
 std::uint64_t Load::forgotten() const {

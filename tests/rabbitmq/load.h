@@ -1,7 +1,8 @@
 // Load: producers and workers on a broker that is harmed meanwhile, and what they saw, for the checker of tests/crash.
 //
-// Producers enqueue small batches with ids of their own, some of them delayed, and enqueue again under the same id what
-// was not confirmed. Workers settle with every kind of outcome, some with effects. Producers and workers have brokers of
+// Producers enqueue small batches with ids of their own, some of them delayed, and enqueue again what was not confirmed.
+// That has another id: on RabbitMQ the same id enqueued twice is two jobs, and the checker would take a retry of one of
+// them for an early retry of the other. Workers settle with every kind of outcome, some with effects. Producers and workers have brokers of
 // their own, as if they were different processes.
 
 #pragma once
@@ -70,7 +71,7 @@ class Load {
   std::uint64_t done() const;  // Ended, dead ones included.
   std::uint64_t unfinished() const;
   std::uint64_t refused() const { return refused_; }  // Enqueues of which the broker said that nothing was written.
-  // Handed out again after their end, though enqueued once. The workers are one process, which remembers what it has
+  // Handed out again after their end. The workers are one process, which remembers what it has
   // settled, so there must be none.
   std::uint64_t forgotten() const;
   // When the last enqueue was confirmed.
@@ -87,7 +88,6 @@ class Load {
     bool confirmed = false;
     bool may_have_ended = false;  // It was asked for.
     bool ended = false;
-    bool enqueued_again = false;  // Under the same id, because the first time was not confirmed.
   };
 
   void warm_up();
@@ -96,7 +96,6 @@ class Load {
   void work(std::uint64_t seed);
   void settle(const Lease& lease, std::uint64_t chance);
   void note_confirmed(const JobId& id);
-  void note_enqueued_again(const JobId& id);
   void note_asked(const JobId& id);
   void note_ended(const JobId& id);
   JobId next_id();

@@ -209,6 +209,9 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
                "leases")
           .at(0);
   post_to("/v1/leases/extend", R"({"leases":[{"id":")" + id + R"(","token":")" + field_of(lease, "token") + "\"}]}");
+  post_to("/v1/leases/save", R"({"id":")" + id + R"(","token":")" + field_of(lease, "token") + R"(","body":{"step":2}})");
+  post_to("/v1/leases/save", R"({"id":")" + id + R"(","token":"1","body_text":"of another"})");
+  post_to("/v1/leases/save", R"({"id":")" + id + R"(","token":"1"})");
   checked(Method::kGet, one, "/v1/jobs/{id}");
   post_to("/v1/leases/settle", R"({"settlements":[)" + settlement(lease, R"("outcome":"failed","error":"bad")") +
                                    R"(,{"id":"018f3c1e-7d5a-7000-8000-000000000001","token":1,"outcome":"done"}]})");

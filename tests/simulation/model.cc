@@ -184,6 +184,23 @@ void World::accept(const Job& job, std::uint64_t tag, const BodyPlan& body, cons
     model->not_before_elapsed_us = ModelJob::kAlways;
     model->not_before_wall_us = model->due_ms * 1000;
   }
+  if (job.past && job.due && !model->due_is_wall) {
+    model->due_ms = std::max<std::int64_t>(0, job.due->time_since_epoch().count());
+  }
+  if (job.past) {
+    model->attempts = job.past->attempts;
+    model->counts = job.past->counts;
+    model->history = job.past->history.size();
+    if (!job.past->history.empty()) model->last_error = job.past->history.back().text;
+  }
+  if (job.past && job.past->dead) {
+    model->phase = Phase::kDead;
+    model->dead_reason = *job.past->dead;
+    model->finished_ms = moment.now_ms();
+    if (job.past->finished) {
+      model->finished_ms = std::min(model->finished_ms, job.past->finished->time_since_epoch().count());
+    }
+  }
   // A done job that was forgotten may come again.
   if (!job.id.is_nil()) {
     std::erase_if(own(), [&](const auto& other) { return other.second->id == job.id; });

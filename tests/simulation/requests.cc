@@ -83,6 +83,7 @@ Simulation::NewJob Simulation::make_job(bool is_effect) {
   if (chance(0.2)) job.time_limit = Milliseconds(between(50, 20'000));
   if (chance(0.3)) job.priority = static_cast<int>(between(-2, 2)) * 50;
   job.retry = make_policy();
+  if (!is_effect && chance(0.08)) job.past = make_past();
   if (chance(0.2)) job.unique_key = "key " + std::to_string(below(15));
   if (chance(is_effect ? 0.5 : 0.25)) {
     const JobId known = ids_.empty() ? JobId() : ids_[below(ids_.size())];
@@ -100,6 +101,26 @@ Simulation::NewJob Simulation::make_job(bool is_effect) {
     }
   }
   return made;
+}
+
+// As if it came from another store.
+std::shared_ptr<const JobPast> Simulation::make_past() {
+  auto past = std::make_shared<JobPast>();
+  const auto some_time_ago = [&] { return Time(Milliseconds(moment_.wall_ms() - between(0, 100'000))); };
+  past->counts = {.failed = static_cast<std::uint32_t>(below(3)),
+                  .timed_out = static_cast<std::uint32_t>(below(2)),
+                  .lost = static_cast<std::uint32_t>(below(2)),
+                  .crashed = static_cast<std::uint32_t>(below(3))};
+  past->attempts = past->counts.total();
+  for (std::uint32_t attempt = 1; attempt <= past->attempts; ++attempt) {
+    past->history.push_back({attempt, some_time_ago(), Fault::kFailed, "carried " + std::to_string(attempt)});
+  }
+  if (chance(0.2)) past->attempts = 0;  // Replayed.
+  if (chance(0.4)) {
+    past->dead = chance(0.5) ? DeadReason::kExhausted : DeadReason::kExpired;
+    if (chance(0.8)) past->finished = some_time_ago();
+  }
+  return past;
 }
 
 const ModelJob* Simulation::pick_job(const std::function<bool(const ModelJob&)>& wanted) {
@@ -212,7 +233,7 @@ void Simulation::request_enqueue() {
     } else if (same != nullptr && must_be_remembered(*same)) {
       expect(!result && may_fail(result.error(), fault_fired), "the id of done job " + std::to_string(same->tag) +
                                                                    " is not remembered");
-    } else if (now_.holder(one.job.unique_key) != nullptr) {
+    } else if (!(one.job.past && one.job.past->dead) && now_.holder(one.job.unique_key) != nullptr) {
       if (trace_) note("held by", now_.holder(one.job.unique_key)->tag);
       refused_as(ErrorCode::kAlreadyExists, Event::kJobsRefusedAsHeld);
     } else if (!result && result.error().code == ErrorCode::kDiskFull && (full_ || reserve_is_missing())) {
@@ -229,6 +250,7 @@ void Simulation::request_enqueue() {
       one.job.id = result->id;
       now_.accept(one.job, one.tag, one.body, moment_);
       tally_.add(Event::kJobsConfirmed);
+      if (one.job.past) tally_.add(one.job.past->dead ? Event::kDeadJobsCarried : Event::kJobsCarried);
     }
   }
 }

@@ -120,6 +120,7 @@ class Simulation {
   // requests.cc and console.cc: what a client, a worker or somebody at the console may ask for.
   NewJob make_job(bool is_effect);
   RetryPolicy make_policy();
+  std::shared_ptr<const JobPast> make_past();
   void request();
   void request_enqueue();
   void request_settle();

@@ -11,6 +11,8 @@ namespace bide::simulation {
 
 enum class Event : std::size_t {
   kJobsConfirmed,
+  kJobsCarried,
+  kDeadJobsCarried,
   kJobsRefusedAsHeld,
   kIdsThereAlready,
   kIdsRemembered,
@@ -105,6 +107,8 @@ enum class Event : std::size_t {
 inline constexpr std::size_t kEvents = static_cast<std::size_t>(Event::kCount);
 inline constexpr std::array<const char*, kEvents> kEventNames = {
     "jobs confirmed",
+    "jobs with a past accepted",
+    "dead jobs with a past accepted",
     "enqueues refused: unique key held",
     "enqueues of an id that is there",
     "enqueues of an id that is remembered",

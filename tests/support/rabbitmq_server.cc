@@ -1,6 +1,5 @@
 #include "support/rabbitmq_server.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -38,20 +37,6 @@ constexpr std::chrono::seconds kStopAtMost{60};
 constexpr std::chrono::seconds kAnswerAtMost{60};
 constexpr milliseconds kPoll{50};
 
-// Waits for the end of the test, then ends whatever bears the folder's name in its environment, and removes the folder.
-// In the background and an orphan, so that who kills the test with its children does not find it among them.
-constexpr char kKeeper[] = R"((
-  trap '' INT TERM HUP
-  while read -r line <&3; do :; done
-  for try in 1 2 3 4 5 6 7 8 9 10; do
-    processes=$(grep -lsxzF "BIDE_TEST_SERVER=$1" /proc/[0-9]*/environ | sed 's:[^0-9]::g')
-    [ -n "$processes" ] || break
-    kill -9 $processes
-    sleep 0.1
-  done
-  rm -rf "$1"
-) &)";
-
 void write_file(const std::string& path, const std::string& text, mode_t mode = 0600) {
   std::ofstream(path) << text;
   if (chmod(path.c_str(), mode) != 0) throw std::runtime_error("cannot write " + path);
@@ -83,7 +68,7 @@ RabbitmqServer::RabbitmqServer(int nodes) : nodes_(static_cast<std::size_t>(node
     std::filesystem::create_directory(node.directory);
   }
   write_configuration();
-  start_keeper();
+  keeper_.emplace(directory_.path());
   start_epmd();
   try {
     // The first alone, so that the others find a cluster to join.
@@ -235,17 +220,6 @@ void RabbitmqServer::write_configuration() {
   write_file(path + "/advanced.config", "[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 3000}]}].\n");
 }
 
-void RabbitmqServer::start_keeper() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe for the keeper");
-  const platform::Descriptor end(ends[0]);
-  keeper_ = platform::Descriptor(ends[1]);
-  const pid_t shell = spawn({.arguments = {"/bin/sh", "-c", kKeeper, "keeper", directory_.path()},
-                             .environment = {"PATH=/usr/bin:/bin"},
-                             .inherited = end.get()});
-  waitpid(shell, nullptr, 0);
-}
-
 void RabbitmqServer::start_epmd() {
   // By ourselves: otherwise the first node would, and would leave it behind.
   epmd_ = spawn({.arguments = {kEpmd, "-address", "127.0.0.1", "-port", std::to_string(epmd_port_)},
@@ -294,7 +268,7 @@ std::vector<std::string> RabbitmqServer::environment() const {
   return {"PATH=/usr/bin:/bin",
           "LANG=C.UTF-8",
           "HOME=" + directory_.path(),
-          "BIDE_TEST_SERVER=" + directory_.path(),
+          ServerKeeper::mark(directory_.path()),
           "ERL_EPMD_ADDRESS=127.0.0.1",
           "ERL_EPMD_PORT=" + std::to_string(epmd_port_)};
 }

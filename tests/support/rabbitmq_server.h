@@ -14,10 +14,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "platform/descriptor.h"
+#include "support/server_keeper.h"
 #include "support/temporary_directory.h"
 
 namespace bide::support {
@@ -76,7 +77,6 @@ class RabbitmqServer {
   };
 
   void write_configuration();
-  void start_keeper();
   void start_epmd();
   void launch(Node& node);
   void await(Node& node);
@@ -87,7 +87,7 @@ class RabbitmqServer {
   TemporaryDirectory directory_;
   std::string cookie_;
   std::uint16_t epmd_port_ = 0;
-  platform::Descriptor keeper_;  // Closed by the end of this process, however it ends.
+  std::optional<ServerKeeper> keeper_;
   pid_t epmd_ = -1;
   std::vector<Node> nodes_;
 };

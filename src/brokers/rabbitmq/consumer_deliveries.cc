@@ -12,8 +12,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// What arrives earlier than that by the clock of this machine is only rounding on its way; it waits here.
+// What is due so soon waits here; what is due later goes through a delay once more.
 constexpr Milliseconds kShortWait{25};
+// A delay that is not over by the clock of this machine, though the server has let it pass: the server was wrong (its
+// nodes measure with clocks of their own), or the clocks of two machines differ. Nothing starts early, so it waits; but
+// a clock that is wrong by more than this is not obeyed.
+constexpr Milliseconds kMostClockDifference{60'000};
 constexpr Milliseconds kLookAgain{100};
 // Whoever had a message before and lives is about to say so: the server delivers again at once.
 constexpr Milliseconds kNoticeTakes{2000};
@@ -176,16 +180,16 @@ void Consumer::State::judge(JobDelivery delivery) {
     message.note = "not started before it expired";
     return depart(std::move(delivery), Dead{.reason = DeadReason::kExpired});
   }
-  Time due = message.due.value_or(moment);
+  // The copy that was written last may be due later than an earlier try to write it, which has the same stamp.
+  Time due = std::max(message.due.value_or(moment), settled.due_of_copy(message).value_or(moment));
   bool binding = message.due_by_wall_clock;
   if (const std::optional<Time> later = board.put_off_until(id, message.generation); later && *later > due) {
     due = *later;
     binding = true;
   }
   const Milliseconds early = due - moment;
-  // Clocks of milliseconds round on the way; a job must not be early for that.
   if (early > Milliseconds(0) && early <= kShortWait) return look_again(early);
-  if (early > kShortWait && binding) {
+  if (early > kShortWait && (binding || early <= kMostClockDifference)) {
     owner.one_out_less();
     return put_back(std::move(delivery), early);
   }

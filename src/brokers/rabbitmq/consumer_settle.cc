@@ -144,6 +144,7 @@ void Consumer::State::finish(const LeaseRef& lease, bool ends, const Departure& 
   const JobDelivery delivery = std::move(held->delivery);
   const JobMessage& message = delivery.message();
   settled.add(message, lease.token, held->outcome, ends ? settled.last_copy_of(message) : message.published);
+  if (!ends && departure.due) settled.copy_is_due(message, *departure.due);
   release(lease.id);
   leave(delivery, departure);
   for (auto& one : all) answers.push_back(std::move(one));

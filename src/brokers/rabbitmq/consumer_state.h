@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "brokers/rabbitmq/backoff.h"
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/consumer.h"
 #include "brokers/rabbitmq/deliveries.h"
@@ -29,6 +28,7 @@
 #include "brokers/rabbitmq/timers.h"
 #include "brokers/rabbitmq/unconfirmed_copies.h"
 #include "core/job_ids.h"
+#include "platform/backoff.h"
 #include "platform/random.h"
 
 namespace bide::brokers::rabbitmq {
@@ -51,7 +51,7 @@ struct Consumer::State {
 
   // ---- The thread's own.
   std::unique_ptr<Connection> connection;
-  Backoff backoff;
+  platform::Backoff backoff;
   std::size_t next_host = 0;
   Steady next_connect = {};
   bool wanted = false;  // Somebody has asked for something that needs a connection.

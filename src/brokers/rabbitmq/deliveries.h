@@ -17,12 +17,12 @@
 
 #include "bide/broker.h"
 #include "brokers/rabbitmq/unacked_tags.h"
-#include "brokers/rabbitmq/backoff.h"
 #include "brokers/rabbitmq/channel_consumers.h"
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/dialect.h"
 #include "brokers/rabbitmq/timers.h"
 #include "brokers/rabbitmq/unconfirmed_copies.h"
+#include "platform/backoff.h"
 #include "platform/fatal.h"
 #include "platform/keyed_hash.h"
 
@@ -65,7 +65,7 @@ struct Source {
   UnackedTags acks;
   Steady last_ack = {};
   double served = 0;  // By weight: the source with the least is next.
-  Backoff backoff;
+  platform::Backoff backoff;
   Steady next_try = {};
 
   // The channel is gone, with everything that was out on it.

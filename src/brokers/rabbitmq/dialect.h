@@ -45,6 +45,7 @@ struct Departure {
   };
   Way way = Way::kAcknowledge;
   std::optional<Publication> replacement = {};  // Confirmed first.
+  std::optional<Time> due = {};                 // Of the replacement, when that is another attempt.
   Milliseconds wait{0};                         // kRequeue only: not given back before that.
 };
 

@@ -10,6 +10,9 @@ namespace bide::brokers::rabbitmq {
 
 namespace {
 
+// A moment lies within the millisecond that was begun: counted from its end, a delay is not too short.
+Time due_after(Time now, Milliseconds delay) { return now + Milliseconds(1) + delay; }
+
 Publication to_ready(std::string queue, Milliseconds delay = Milliseconds(0)) {
   Publication publication;
   publication.to.name = std::move(queue);
@@ -53,14 +56,30 @@ Result<Publication> NativeDialect::enqueue(Job job, std::int64_t stamp, Time now
     message.due_by_wall_clock = true;
     message.due = job.due;
   } else if (wait > Milliseconds(0)) {
-    // The moment lies within the millisecond that was begun: counted from its end, it is not early.
-    message.due = now + Milliseconds(1) + wait;
+    message.due = due_after(now, wait);
   }
   Publication publication = to_ready(job.queue, wait);
   publication.bounded = true;
+  if (const auto past = std::exchange(job.past, nullptr)) {
+    message.counts = past->counts;
+    message.history = past->history;
+    message.dead = past->dead;
+    if (past->dead) {
+      message.dead_at = past->finished ? past->finished->time_since_epoch().count() * 1000 : stamp;
+      publication.to.kind = Destination::Kind::kDead;
+      publication.to.delay = Milliseconds(0);
+    }
+  }
   message.job = std::move(job);
+  const bool dead = message.dead.has_value();
   publication.message = encode(std::move(message));
+  if (dead) expire_dead(publication);
   return publication;
+}
+
+void NativeDialect::expire_dead(Publication& publication) const {
+  if (settings_.dead_retention <= Milliseconds(0)) return;
+  publication.message.expiration = std::to_string(settings_.dead_retention.count());
 }
 
 Result<Publication> NativeDialect::replay(AmqpMessage message, const std::string&, const std::string& queue,
@@ -85,7 +104,7 @@ Result<Publication> NativeDialect::replay(AmqpMessage message, const std::string
   job.note.clear();
   job.due_by_wall_clock = false;
   job.due.reset();
-  if (options.delay > Milliseconds(0)) job.due = now + Milliseconds(1) + options.delay;
+  if (options.delay > Milliseconds(0)) job.due = due_after(now, options.delay);
   if (job.job.expires && *job.job.expires <= now + options.delay) job.job.expires.reset();
   if (!options.keep_attempts) {
     job.counts = {};
@@ -120,12 +139,12 @@ Result<Departure> NativeDialect::depart(const ReceivedJob& job, const Outcome& o
     if (retry->body) copy.job.body = *retry->body;
     record_fault(copy, retry->fault, retry->error, now);
     publication.to.delay = std::max(Milliseconds(0), retry->after);
-    copy.due = now + publication.to.delay;
+    copy.due = publication.to.delay > Milliseconds(0) ? due_after(now, publication.to.delay) : now;
     copy.due_by_wall_clock = false;
     copy.note.clear();
   } else if (const Returned* returned = std::get_if<Returned>(&outcome)) {
     publication.to.delay = std::max(Milliseconds(0), returned->after);
-    if (publication.to.delay > Milliseconds(0)) copy.due = now + publication.to.delay;
+    if (publication.to.delay > Milliseconds(0)) copy.due = due_after(now, publication.to.delay);
     copy.note = returned->note;
   } else if (const Dead* dead = std::get_if<Dead>(&outcome)) {
     // Expired: there was no attempt.
@@ -134,11 +153,10 @@ Result<Departure> NativeDialect::depart(const ReceivedJob& job, const Outcome& o
     copy.dead_at = stamp;
     publication.to.kind = Destination::Kind::kDead;
   }
+  const std::optional<Time> due = copy.due;
   publication.message = encode(std::move(copy));
-  if (std::holds_alternative<Dead>(outcome) && settings_.dead_retention > Milliseconds(0)) {
-    publication.message.expiration = std::to_string(settings_.dead_retention.count());
-  }
-  return Departure{.replacement = std::move(publication)};
+  if (std::holds_alternative<Dead>(outcome)) expire_dead(publication);
+  return Departure{.replacement = std::move(publication), .due = due};
 }
 
 // Without notices nobody could be told that the copy is over.

@@ -46,6 +46,9 @@ class NativeDialect : public Dialect {
   std::optional<Publication> hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) override;
 
  private:
+  // Of the dead set, where the settings say for how long.
+  void expire_dead(Publication& publication) const;
+
   const Settings settings_;
   const Names names_;
   Stamps& stamps_;

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "brokers/rabbitmq/backlogs.h"
-#include "brokers/rabbitmq/backoff.h"
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/declared.h"
 #include "brokers/rabbitmq/publisher.h"
+#include "platform/backoff.h"
 #include "platform/local_socket.h"
 
 namespace bide::brokers::rabbitmq {
@@ -105,7 +105,7 @@ struct Publisher::State {
   std::string counted;         // Of which queue the answer has not come; empty: none.
   Declared declared;
   std::unique_ptr<Connection> connection;
-  Backoff backoff;
+  platform::Backoff backoff;
   std::size_t next_host = 0;
   std::chrono::steady_clock::time_point next_connect = {};
   // Notices have a channel and a window of their own: the stream may have no leader for a long time after the death of

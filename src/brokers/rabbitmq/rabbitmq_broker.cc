@@ -14,6 +14,7 @@
 #include "brokers/rabbitmq/stamps.h"
 #include "brokers/rabbitmq/task_queue.h"
 #include "core/job_ids.h"
+#include "core/job_rules.h"
 #include "platform/random.h"
 
 namespace bide::brokers::rabbitmq {
@@ -180,6 +181,10 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
         results.push_back(valid.error());
         continue;
       }
+      if (job.past && !parts_->settings.compat.empty()) {
+        results.push_back(core::past_is_not_kept());
+        continue;
+      }
       if (job.id.is_nil()) job.id = parts_->ids.next(now.time_since_epoch().count(), parts_->random.next());
       const JobId id = job.id;
       std::string queue = job.queue;
@@ -241,6 +246,7 @@ Capabilities RabbitmqBroker::capabilities() const {
   can.results = false;
   can.expiry = parts_->settings.compat.empty();
   can.dead_set = true;
+  can.carries_past = parts_->settings.compat.empty();
   can.atomic_effects = false;
   can.completions = false;
   can.final_settle = false;

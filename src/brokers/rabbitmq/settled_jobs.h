@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "bide/lease.h"
@@ -61,6 +62,7 @@ class SettledJobs {
     if (life.original != message.published || board.is_purged(message.job.queue, life.copy)) {
       life.original = message.published;
       life.copy = stamps_.next();
+      life.due.reset();
     }
     return life.copy;
   }
@@ -70,6 +72,15 @@ class SettledJobs {
     const bool has_copy = life != nullptr && message.published > 0 && life->original == message.published;
     return has_copy ? life->copy : message.published;
   }
+  // The copy with that stamp was accepted, and is not to start before this. An earlier try to write it may be there as
+  // well, with an earlier time.
+  void copy_is_due(const JobMessage& message, Time due) {
+    if (message.published > 0) life_of(known_of(message.job.id), message.generation).due = due;
+  }
+  std::optional<Time> due_of_copy(const JobMessage& copy) const {
+    const Life* const life = find_life(copy);
+    return life != nullptr && copy.published > 0 && copy.published == life->copy ? life->due : std::nullopt;
+  }
 
  private:
   static constexpr std::size_t kMostLives = 16;
@@ -78,7 +89,8 @@ class SettledJobs {
     std::int64_t generation = 0;
     std::int64_t published = 0;  // Copies up to this one are over.
     std::int64_t original = 0;   // The place of this copy was to be taken ...
-    std::int64_t copy = 0;       // ... by one with this stamp, which perhaps was written.
+    std::int64_t copy = 0;       // ... by one with this stamp, which perhaps was written ...
+    std::optional<Time> due = {};  // ... and is due then, if it was accepted.
   };
   struct Known {
     std::uint64_t token = 0;  // 0: of no lease.

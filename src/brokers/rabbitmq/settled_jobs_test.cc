@@ -66,6 +66,16 @@ TEST_F(SettledJobsTest, ACopyThatAPurgeWouldHitIsStampedAnew) {
   EXPECT_GT(settled_.stamp_of_copy(message_of(1, 10), board_), first);
 }
 
+TEST_F(SettledJobsTest, EveryCopyThatTakesThePlaceOfAMessageIsDueWithTheOneThatWasAccepted) {
+  const std::int64_t copy = settled_.stamp_of_copy(message_of(1, 10), board_);
+  EXPECT_FALSE(settled_.due_of_copy(message_of(1, copy))) << "none was accepted yet";
+  settled_.copy_is_due(message_of(1, 10), Time(Milliseconds(500)));
+  EXPECT_EQ(settled_.due_of_copy(message_of(1, copy)), Time(Milliseconds(500)));
+  EXPECT_FALSE(settled_.due_of_copy(message_of(1, 10)));
+  const std::int64_t next = settled_.stamp_of_copy(message_of(1, copy), board_);
+  EXPECT_FALSE(settled_.due_of_copy(message_of(1, next))) << "the attempt after that one is another";
+}
+
 TEST_F(SettledJobsTest, AnOutcomeIsKnownUntilTheNextLease) {
   const LeaseRef lease{id_of(1), 7};
   settled_.add(message_of(1, 10), lease.token, 2, 10);

@@ -146,6 +146,10 @@ void RemoteBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<
       known[i] = valid.error();
       continue;
     }
+    if (jobs[i].past && !capabilities_.carries_past) {
+      known[i] = core::past_is_not_kept();
+      continue;
+    }
     if (full) {
       known[i] = overloaded();
       continue;
@@ -237,6 +241,20 @@ void RemoteBroker::settle(std::vector<Settlement> settlements, Completion<std::v
                      }
                      done(std::move(statuses));
                    });
+}
+
+void RemoteBroker::save_body(LeaseRef lease, std::string body, Completion<void> done) {
+  if (body.size() > Limits::kBodyBytes) {
+    return done(Error{ErrorCode::kInvalidArgument, "the body is longer than " + std::to_string(Limits::kBodyBytes) + " bytes"});
+  }
+  // Not repeatable: a first try that was held up on its way could replace what was saved after the second.
+  caller_->call({.method = "POST",
+                 .path = "/v1/leases/save",
+                 .body = wire::save_request_json({lease, std::move(body)}),
+                 .repeatable = false},
+                [done = std::move(done)](const Result<std::string>& answer) {
+                  done(answer ? Status() : Status(answer.error()));
+                });
 }
 
 void RemoteBroker::give_back(std::vector<LeaseRef> leases, std::function<void()> done) {

@@ -44,6 +44,7 @@ class RemoteBroker : public Broker, public Inspector {
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  void save_body(LeaseRef lease, std::string body, Completion<void> done) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override { return capabilities_; }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -44,8 +45,12 @@ template <>
 struct Fields<Job> {
   static auto of(auto& v) {
     return std::tie(v.id, v.kind, v.queue, v.body, v.content_type, v.headers, v.delay, v.due, v.expires, v.time_limit,
-                    v.priority, v.retry, v.unique_key);
+                    v.priority, v.retry, v.unique_key, v.past);
   }
+};
+template <>
+struct Fields<JobPast> {
+  static auto of(auto& v) { return std::tie(v.attempts, v.counts, v.history, v.dead, v.finished); }
 };
 template <>
 struct Fields<AttemptCounts> {
@@ -100,7 +105,7 @@ struct Fields<Capabilities> {
   static auto of(auto& v) {
     return std::tie(v.inspect, v.cancel, v.reschedule, v.unique_keys, v.idempotent_ids, v.priorities, v.pause,
                     v.results, v.expiry, v.dead_set, v.atomic_effects, v.final_settle, v.audit, v.hasten, v.due_order,
-                    v.lasting_leases, v.save_body, v.virtual_time, v.completions, v.why_not);
+                    v.lasting_leases, v.carries_past, v.save_body, v.virtual_time, v.completions, v.why_not);
   }
 };
 template <>
@@ -283,6 +288,18 @@ struct Wire<std::optional<T>> {
   static std::optional<T> take(Decoder& in) {
     if (!Wire<bool>::take(in)) return std::nullopt;
     return Wire<T>::take(in);
+  }
+};
+
+template <class T>
+struct Wire<std::shared_ptr<const T>> {
+  static void put(Encoder& out, const std::shared_ptr<const T>& value) {
+    Wire<bool>::put(out, value != nullptr);
+    if (value) Wire<T>::put(out, *value);
+  }
+  static std::shared_ptr<const T> take(Decoder& in) {
+    if (!Wire<bool>::take(in)) return nullptr;
+    return std::make_shared<const T>(Wire<T>::take(in));
   }
 };
 

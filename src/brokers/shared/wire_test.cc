@@ -51,6 +51,17 @@ RetryPolicy any_policy() {
           .waits = some(any_span)};
 }
 
+AttemptCounts any_counts() { return {any_count(), any_count(), any_count(), any_count()}; }
+AttemptError any_error() { return {any_count(), any_time(), any_of<Fault>(), any_text()}; }
+
+std::shared_ptr<const JobPast> maybe_past() {
+  if (any_bool()) return nullptr;
+  JobPast past{.attempts = any_count(), .counts = any_counts(), .history = some(any_error)};
+  if (any_bool()) past.dead = any_of<DeadReason>();
+  past.finished = maybe_time();
+  return std::make_shared<const JobPast>(std::move(past));
+}
+
 Job any_job() {
   return {.id = any_id(),
           .kind = any_text(),
@@ -64,11 +75,9 @@ Job any_job() {
           .time_limit = any_span(),
           .priority = *rc::gen::arbitrary<int>(),
           .retry = any_policy(),
-          .unique_key = any_text()};
+          .unique_key = any_text(),
+          .past = maybe_past()};
 }
-
-AttemptCounts any_counts() { return {any_count(), any_count(), any_count(), any_count()}; }
-AttemptError any_error() { return {any_count(), any_time(), any_of<Fault>(), any_text()}; }
 
 Lease any_lease() {
   return {.job = any_job(),

@@ -237,7 +237,11 @@ void enqueue(const State& state, Request request, Reply reply) {
   std::size_t bad = 0;
   for (wire::BatchItem& item : batch.items) {
     if (!item.problem) item.problem = find_queue_problem(call->request.caller, item.job);
-    if (!item.problem && !has_key) item.problem = find_id_problem(item.job);
+    if (!item.problem && item.job.past && !call->request.caller.may(Scope::kAdmin)) {
+      item.problem = wire::make_problem("forbidden", "past: only a token with the scope admin may give one", "past");
+    }
+    // A job that is moved keeps its id, whatever it stood for.
+    if (!item.problem && !has_key && !item.job.past) item.problem = find_id_problem(item.job);
     if (!item.problem && state->options.find_callback_problem)
       item.problem = state->options.find_callback_problem(item.job);
     bad += item.problem ? 1 : 0;

@@ -153,6 +153,27 @@ TEST_F(EnqueueRoute, BadRequestsAreToldWhatIsWrongAndStoreNothing) {
   EXPECT_EQ(post("/v1/jobs", "{\"kind\":\"a\"}\n", {{"content-type", "Application/X-NDJSON"}}).status, 200);
 }
 
+TEST_F(EnqueueRoute, APastIsForAdministrators) {
+  const std::string body = R"({"kind":"a","id":")" + id_for_key("x", "k", 0).to_string() +
+                           R"(","due":"2020-01-01T00:00:00Z","past":{"attempts":2,"counts":{"failed":2},"errors":[)"
+                           R"({"attempt":2,"at":"2020-01-02T00:00:00Z","fault":"failed","text":"no"}],)"
+                           R"("dead_reason":"exhausted","finished":"2020-01-02T00:00:00Z"}})";
+  caller_scopes_ = 7;
+  expect_problem(post("/v1/jobs", body), 403, "forbidden", "scope admin");
+  EXPECT_EQ(jobs(), 0u);
+  caller_scopes_ = 15;
+  const Response response = post("/v1/jobs", body);
+  EXPECT_EQ(response.status, 201) << response.body;
+  EXPECT_EQ(field_of(response.body, "warnings"), "");
+  const std::string found = get("/v1/jobs/" + field_of(response.body, "id")).body;
+  EXPECT_EQ(field_of(found, "state"), "dead");
+  EXPECT_EQ(field_of(found, "attempts"), "2");
+  EXPECT_EQ(field_of(found, "dead_reason"), "exhausted");
+  EXPECT_EQ(field_of(found, "finished"), "2020-01-02T00:00:00Z");
+  expect_problem(post("/v1/jobs", R"({"kind":"a","past":{"attemps":2}})"), 400, "unknown_field", "attempts");
+  expect_problem(post("/v1/jobs", R"({"kind":"a","past":{"finished":"2020-01-02T00:00:00Z"}})"), 422, "invalid_past");
+}
+
 TEST_F(EnqueueRoute, AUniqueKeyThatIsHeldIsAConflict) {
   enqueue(R"({"kind":"a","unique_key":"k"})");
   expect_problem(post("/v1/jobs", R"({"kind":"a","unique_key":"k"})"), 409, "already_exists");

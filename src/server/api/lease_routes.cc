@@ -1,4 +1,4 @@
-// POST /v1/leases, /v1/leases/extend and /v1/leases/leave.
+// POST /v1/leases, /v1/leases/extend, /v1/leases/save and /v1/leases/leave.
 
 #include <chrono>
 #include <utility>
@@ -111,6 +111,26 @@ void extend(const State& state, const Request& request, Reply reply) {
   });
 }
 
+void save_visible(const State& state, wire::SaveRequest saved, const SharedReply& reply) {
+  const LeaseRef lease = saved.lease;
+  state->broker.save_body(lease, std::move(saved.body), [state, reply](const Status& status) {
+    if (!status) return refuse(*reply, state->problem_of(status.error()));
+    reply->send(json_response(200, "{}"));
+  });
+}
+
+void save(const State& state, const Request& request, Reply reply) {
+  wire::SaveRequest saved;
+  if (auto problem = wire::read_save_request(request.body, saved)) return refuse(reply, *problem);
+  if (auto problem = find_foreign_lease(request, saved.lease)) return refuse(reply, *problem);
+  const auto shared = share(std::move(reply));
+  if (!request.caller.is_restricted()) return save_visible(state, std::move(saved), shared);
+  find_visible(state, request.caller, {saved.lease}, [state, saved, shared](const std::vector<bool>& visible) {
+    if (visible[0]) return save_visible(state, saved, shared);
+    refuse(*shared, wire::make_problem("not_found", "there is no job " + saved.lease.id.to_string()));
+  });
+}
+
 }  // namespace
 
 void add_lease_routes(const State& state, Routes& routes) {
@@ -130,6 +150,11 @@ void add_lease_routes(const State& state, Routes& routes) {
              .summary = "Keep leases alive", .keeps_to_queues = true, .body_bytes = kListBody,
              .operation = {.id = "extendLeases", .request = "ExtendRequest", .answers = {{200, "Extended"}}}},
             &extend);
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/leases/save", .scope = Scope::kSettle,
+             .summary = "Replace the body of a job that is being run, for its next attempt", .keeps_to_queues = true,
+             .operation = {.id = "saveBody", .request = "SaveRequest", .answers = {{200, "Saved"}}}},
+            &save);
 }
 
 }  // namespace bide::server

@@ -8,11 +8,11 @@
 
 #include "platform/random.h"
 
-namespace bide::brokers::rabbitmq {
+namespace bide::platform {
 
 class Backoff {
  public:
-  // The first is short: most often another node of the cluster is there at once.
+  // The first is short: most often the server, or another node of it, is there at once.
   std::chrono::milliseconds next() {
     const std::int64_t longest = kFirst << std::min(step_++, 6);
     return std::chrono::milliseconds(
@@ -27,4 +27,4 @@ class Backoff {
   platform::SystemRandom random_;
 };
 
-}  // namespace bide::brokers::rabbitmq
+}  // namespace bide::platform
