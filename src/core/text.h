@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,22 @@ constexpr bool is_token(char c) {
 }
 constexpr bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_token(c); });
+}
+
+// What stands behind the backslash for these characters, in JSON and in our messages; 0: none does.
+constexpr char escape_letter(std::uint32_t code) {
+  switch (code) {
+    case '\n':
+      return 'n';
+    case '\r':
+      return 'r';
+    case '\t':
+      return 't';
+    case '\\':
+      return '\\';
+    default:
+      return 0;
+  }
 }
 
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
