@@ -30,6 +30,9 @@ class BideConan(ConanFile):
 
     def requirements(self):
         self.requires("boost/[>=1.81 <2]", options={"header_only": True})
+        self.requires("hiredis/[>=0.14 <2]")
+        self.requires("libpq/[>=15]")
+        self.requires("mariadb-connector-c/[>=3.3 <4]")
         self.requires("libcurl/[>=7.88 <9]")
         self.requires("openssl/[>=3 <4]")
         self.requires("rabbitmq-c/[>=0.11 <1]")

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "bench/bare_publish.h"
+#include "bench/redis_setup.h"
+#include "bench/sql_setup.h"
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/found_queues.h"
@@ -102,8 +104,14 @@ Result<BrokerSetup> prepare_broker(std::string_view url) {
   if (scheme == "amqp" || scheme == "amqps") {
     return rabbitmq_setup(url, url.substr(scheme.size() + 1), scheme == "amqps");
   }
+  if (scheme == "postgres" || scheme == "postgresql" || scheme == "mysql" || scheme == "mariadb") {
+    return sql_setup(url, url.substr(scheme.size() + 1), scheme.starts_with("postgres"));
+  }
+  if (scheme == "redis" || scheme == "redis+sentinel") {
+    return redis_setup(url, url.substr(scheme.size() + 1), scheme == "redis+sentinel");
+  }
   return Error{ErrorCode::kUnsupported,
-               "a server is measured, such as amqp://HOST; the embedded engine is measured by `bide bench engine`"};
+               "a server is measured, such as amqp://HOST, redis://HOST or postgres://HOST/DATABASE; the embedded engine is measured by `bide bench engine`"};
 }
 
 }  // namespace bide::bench

@@ -97,6 +97,10 @@ class Context {
   // kUnsupported: this broker (see Capabilities::save_body) writes it with the outcome only, when the handler throws as
   // when it asks for a retry; it is lost when the process dies or the attempt is timed out. So after any other error.
   Status save_body(std::string_view body);
+
+  // What the attempt is settled with when its handler returns this outcome now: for a handler that settles it in a transaction
+  // of its own, by <bide/postgres.h> or <bide/mysql.h>. Then the worker finds it settled.
+  Settlement settlement(Outcome outcome = Done{}) const;
   template <TypedBody T>
   Status save_body(const T& body) {
     static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");

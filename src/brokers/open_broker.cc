@@ -14,16 +14,21 @@
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/compat/foreign_dialect.h"
 #include "brokers/rabbitmq/rabbitmq_broker.h"
+#include "brokers/redis/doctor.h"
 #include "brokers/redis/redis_store.h"
 #include "brokers/redis/redis_url.h"
 #include "brokers/remote/remote_broker.h"
 #include "brokers/remote/remote_url.h"
 #include "brokers/shared/shared_store.h"
+#include "brokers/sql/sql_settings.h"
+#include "brokers/sql/sql_store.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/quote.h"
 #include "core/url_escape.h"
+#include "core/url_escape.h"
 #include "engine/options.h"
+#include "outbox/outbox_broker.h"
 
 namespace bide::brokers {
 
@@ -164,6 +169,17 @@ Result<OpenedBroker> open_redis(std::string_view rest, const OpenOptions&) {
   return OpenedBroker{*opened, *opened};
 }
 
+template <bool sentinel>
+Result<std::vector<ServerFinding>> examine_redis(std::string_view rest) {
+  const Result<redis::Settings> settings = redis::parse_redis_url(rest, sentinel);
+  if (!settings) return settings.error();
+  const auto findings = redis::examine_server(*settings);
+  if (!findings) return findings.error();
+  std::vector<ServerFinding> all;
+  for (const redis::Finding& finding : *findings) all.push_back({finding.ok, finding.what, finding.advice});
+  return all;
+}
+
 Result<OpenedBroker> open_redis_tls(std::string_view, const OpenOptions&) {
   return Error{ErrorCode::kUnsupported,
                "the Redis client library has no TLS; let stunnel (or another TLS proxy) on this machine connect to the "
@@ -182,14 +198,22 @@ Result<OpenedBroker> open_http(std::string_view rest, const OpenOptions&) { retu
 Result<OpenedBroker> open_https(std::string_view rest, const OpenOptions&) { return open_remote("https", rest); }
 Result<OpenedBroker> open_http_unix(std::string_view rest, const OpenOptions&) { return open_remote("http+unix", rest); }
 
-Result<OpenedBroker> not_built_in(std::string_view, const OpenOptions&) {
-  return Error{ErrorCode::kUnsupported,
-               "this broker is not built in yet; built in are bide:DIRECTORY, amqp://HOST/VHOST, redis://HOST and http://HOST:7070"};
+template <sql::Dialect dialect>
+Result<OpenedBroker> open_sql(std::string_view rest, const OpenOptions&) {
+  Result<sql::SqlSettings> settings = sql::parse_sql_url(dialect, rest);
+  if (!settings) return settings.error();
+  const database::KeepingOptions keeping{
+      .client_timeout = settings->client_timeout,
+      .retention = {.done = settings->result_retention, .dead = settings->dead_retention}};
+  auto opened = database::DatabaseBroker::open(std::make_unique<sql::SqlStore>(std::move(*settings)), keeping);
+  if (!opened) return opened.error();
+  return OpenedBroker{*opened, *opened};
 }
 
 struct Scheme {
   std::string_view name;
   Result<OpenedBroker> (*open)(std::string_view rest, const OpenOptions& wanted);
+  Result<std::vector<ServerFinding>> (*examine)(std::string_view rest) = nullptr;
 };
 
 constexpr std::array kSchemes = {
@@ -199,11 +223,13 @@ constexpr std::array kSchemes = {
     Scheme{"http", open_http},
     Scheme{"https", open_https},
     Scheme{"http+unix", open_http_unix},
-    Scheme{"redis", open_redis<false>},
-    Scheme{"redis+sentinel", open_redis<true>},
+    Scheme{"redis", open_redis<false>, examine_redis<false>},
+    Scheme{"redis+sentinel", open_redis<true>, examine_redis<true>},
     Scheme{"rediss", open_redis_tls},
-    Scheme{"postgres", not_built_in},
-    Scheme{"mysql", not_built_in},
+    Scheme{"postgres", open_sql<sql::Dialect::kPostgres>},
+    Scheme{"postgresql", open_sql<sql::Dialect::kPostgres>},
+    Scheme{"mysql", open_sql<sql::Dialect::kMysql>},
+    Scheme{"mariadb", open_sql<sql::Dialect::kMysql>},
 };
 
 }  // namespace
@@ -214,7 +240,58 @@ Result<EngineOptions> parse_engine_url(std::string_view url) {
   return parse_engine(url.substr(kScheme.size()));
 }
 
+Result<OutboxUrl> parse_outbox_url(std::string_view url) {
+  OutboxUrl parsed;
+  const std::size_t question = std::min(url.find('?'), url.size());
+  parsed.target = url.substr(0, question);
+  std::string_view settings = url.substr(std::min(question + 1, url.size()));
+  for (char before = '?'; !settings.empty();) {
+    const std::string_view setting = settings.substr(0, settings.find('&'));
+    settings.remove_prefix(std::min(setting.size() + 1, settings.size()));
+    const std::string_view name = setting.substr(0, setting.find('='));
+    const std::string_view text = setting.substr(std::min(name.size() + 1, setting.size()));
+    if (name == "outbox") {
+      const Result<std::string> directory = core::unescape_url(text);
+      if (!directory) return directory.error();
+      if (directory->empty()) return invalid("outbox: give a directory, such as outbox=./outbox");
+      parsed.directory = *directory;
+    } else if (name == "outbox_jobs") {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed.max_jobs);
+      if (error != std::errc() || end != text.data() + text.size() || parsed.max_jobs == 0) {
+        return invalid("outbox_jobs: invalid number " + core::quoted(text) + "; allowed are whole numbers from 1");
+      }
+    } else {
+      parsed.target += std::exchange(before, '&');
+      parsed.target += setting;
+    }
+  }
+  if (!parsed.directory.empty() && url.starts_with("bide:")) {
+    return invalid("outbox: a store of this machine needs none");
+  }
+  return parsed;
+}
+
+namespace {
+
+Result<OpenedBroker> open_with_outbox(const OutboxUrl& url, const OpenOptions& options) {
+  auto opened = outbox::OutboxBroker::open(
+      {.directory = url.directory, .max_jobs = url.max_jobs, .target = core::without_secrets(url.target)},
+      [target = url.target, options]() -> Result<outbox::Target> {
+        auto broker = open_broker(target, options);
+        if (!broker) return broker.error();
+        return outbox::Target{std::move(broker->broker), std::move(broker->inspector)};
+      });
+  if (!opened) return opened.error();
+  const std::shared_ptr<outbox::OutboxBroker> broker = std::move(*opened);
+  return OpenedBroker{broker, broker};
+}
+
+}  // namespace
+
 Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& options) {
+  const Result<OutboxUrl> with_outbox = parse_outbox_url(url);
+  if (!with_outbox) return with_outbox.error();
+  if (!with_outbox->directory.empty()) return open_with_outbox(*with_outbox, options);
   const std::size_t colon = url.find(':');
   // Only the scheme is ever repeated: behind it may be a password.
   const std::string_view name = colon == std::string_view::npos ? std::string_view() : url.substr(0, colon);
@@ -229,7 +306,7 @@ Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& option
   std::vector<std::string_view> names;
   std::string list;
   for (const Scheme& scheme : kSchemes) {
-    if (scheme.open == not_built_in || scheme.open == open_redis_tls) continue;
+    if (scheme.open == open_redis_tls) continue;
     names.push_back(scheme.name);
     list += (list.empty() ? "" : ", ") + std::string(scheme.name);
   }
@@ -238,6 +315,14 @@ Result<OpenedBroker> open_broker(std::string_view url, const OpenOptions& option
   }
   return invalid("unknown scheme " + core::quoted(name) + " in the broker's URL; known are " + list +
                  core::did_you_mean(name, names));
+}
+
+Result<std::vector<ServerFinding>> examine_server(std::string_view url) {
+  const std::size_t colon = std::min(url.find(':'), url.size());
+  for (const Scheme& scheme : kSchemes) {
+    if (scheme.name == url.substr(0, colon) && scheme.examine != nullptr) return scheme.examine(url.substr(colon + 1));
+  }
+  return std::vector<ServerFinding>();
 }
 
 }  // namespace bide::brokers

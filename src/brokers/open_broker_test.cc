@@ -60,5 +60,22 @@ TEST(OpenBroker, AHostInTheUrlOfAStoreIsRefusedWithoutRepeatingThePassword) {
   EXPECT_EQ(error.message.find("secret"), std::string::npos);
 }
 
+TEST(OutboxUrl, IsTakenOutOfTheSettings) {
+  const auto url = parse_outbox_url("amqp://ann:pw@host/v?prefix=a&outbox=./my%20box&patience=5s&outbox_jobs=7");
+  ASSERT_TRUE(url) << url.error().message;
+  EXPECT_EQ(url->target, "amqp://ann:pw@host/v?prefix=a&patience=5s");
+  EXPECT_EQ(url->directory, "./my box");
+  EXPECT_EQ(url->max_jobs, 7u);
+  EXPECT_EQ(parse_outbox_url("http://host?outbox=x")->target, "http://host");
+  EXPECT_EQ(parse_outbox_url("bide:./data?durability=os")->target, "bide:./data?durability=os");
+  EXPECT_TRUE(parse_outbox_url("bide:./data?durability=os")->directory.empty());
+  for (const char* wrong : {"http://host?outbox=", "http://host?outbox=x&outbox_jobs=0", "http://host?outbox=x&outbox_jobs=a",
+                            "bide:./data?outbox=x"}) {
+    const auto refused = parse_outbox_url(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace bide::brokers

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "brokers/open_broker.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
@@ -14,6 +15,7 @@
 #include "cli/output.h"
 #include "core/duration.h"
 #include "core/time_text.h"
+#include "outbox/outbox_broker.h"
 
 namespace bide::cli {
 
@@ -32,8 +34,41 @@ struct DoctorFinding {
   std::string advice = {};
 };
 
+std::vector<DoctorFinding> examine_server_of(const std::string& url) {
+  std::vector<DoctorFinding> findings;
+  const auto examined = brokers::examine_server(url);
+  if (!examined) return findings;  // Opening it says why.
+  for (const brokers::ServerFinding& finding : *examined) findings.push_back({finding.ok, finding.what, finding.advice});
+  return findings;
+}
+
+void examine_outbox(const outbox::OutboxBroker& broker, std::vector<DoctorFinding>& findings) {
+  const outbox::OutboxStatus status = take(broker.status());
+  const std::string& problem = status.forwarder.problem;
+  const std::string count = std::to_string(status.waiting) + " jobs wait in the outbox";
+  if (!status.forwarder.reached) {
+    findings.push_back({false, count + ", and the broker does not answer" + (problem.empty() ? "" : ": " + problem),
+                        "they are safe on disk and go out by themselves when it answers"});
+  } else if (!problem.empty()) {
+    findings.push_back({false, count + ", and the broker does not take them: " + problem});
+  } else if (status.oldest && now() - *status.oldest > std::chrono::minutes(1)) {
+    findings.push_back({false, count + ", the first for " + core::rough_duration(now() - *status.oldest),
+                        status.forwards_here ? "" : "the process that owns the outbox should hand them on: is it well?"});
+  } else {
+    findings.push_back({true, "the outbox hands jobs on; " + std::to_string(status.waiting) + " wait"});
+  }
+  if (status.dead > 0) {
+    findings.push_back({false, std::to_string(status.dead) + " jobs of the outbox were refused by the broker for good",
+                        "`bide dead list --url bide:DIRECTORY` with the directory of the outbox"});
+  }
+}
+
 std::vector<DoctorFinding> examine(Client& client) {
   std::vector<DoctorFinding> findings;
+  if (const auto* broker = dynamic_cast<const outbox::OutboxBroker*>(&client.broker())) {
+    examine_outbox(*broker, findings);
+    if (!client.broker().capabilities().audit) return findings;
+  }
   const AuditReport report = audit_of(client);
   if (report.ok()) findings.push_back({true, "every accepted job is accounted for"});
   for (const std::string& problem : report.problems) {
@@ -64,11 +99,13 @@ std::vector<DoctorFinding> examine(Client& client) {
 }
 
 int doctor(const Invocation& call) {
+  std::vector<DoctorFinding> findings = examine_server_of(url_of(call));
   Client client = open_client(call, Missing::kRefuse);
+  for (DoctorFinding& finding : examine(client)) findings.push_back(std::move(finding));
   bool well = true;
   JsonArray json;
   std::string text;
-  for (const DoctorFinding& finding : examine(client)) {
+  for (const DoctorFinding& finding : findings) {
     well = well && finding.ok;
     json.add(JsonObject().add("ok", finding.ok).add("what", finding.what).add("advice", finding.advice));
     text += finding.ok ? styled(Style::kGreen, "ok  ") : styled(Style::kYellow, "look");

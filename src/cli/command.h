@@ -54,10 +54,14 @@ std::vector<Command> token_commands();
 std::vector<Command> job_commands();
 std::vector<Command> queue_commands();
 std::vector<Command> dead_commands();
+std::vector<Command> move_commands();
+std::vector<Command> outbox_commands();
+std::vector<Command> capability_commands();
 std::vector<Command> store_commands();
 std::vector<Command> audit_commands();
 std::vector<Command> rabbitmq_commands();
 std::vector<Command> rabbitmq_lost_commands();
+std::vector<Command> sql_commands();
 std::vector<Command> bench_commands();
 std::vector<Command> help_commands();
 

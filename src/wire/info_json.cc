@@ -134,26 +134,32 @@ constexpr auto kPressureRows = [] {
 }();
 
 constexpr auto kCapabilityRows = std::to_array<Field<Capabilities>>({
-    field<&Capabilities::inspect>("inspect"),
-    field<&Capabilities::cancel>("cancel"),
-    field<&Capabilities::reschedule>("reschedule"),
-    field<&Capabilities::hasten>("hasten"),
-    field<&Capabilities::unique_keys>("unique_keys"),
-    field<&Capabilities::idempotent_ids>("idempotent_ids"),
-    field<&Capabilities::priorities>("priorities"),
-    field<&Capabilities::pause>("pause"),
-    field<&Capabilities::results>("results"),
-    field<&Capabilities::expiry>("expiry"),
-    field<&Capabilities::dead_set>("dead_set"),
-    field<&Capabilities::atomic_effects>("atomic_effects"),
-    field<&Capabilities::completions>("completions"),
-    field<&Capabilities::final_settle>("final_settle"),
-    field<&Capabilities::due_order>("due_order"),
-    field<&Capabilities::lasting_leases>("lasting_leases"),
-    field<&Capabilities::save_body>("save_body"),
-    field<&Capabilities::audit>("audit"),
-    field<&Capabilities::carries_past>("carries_past"),
-    field<&Capabilities::virtual_time>("virtual_time"),
+    field<&Capabilities::inspect>("inspect")
+        .says("Jobs are found, listed and counted; an unknown id is told from a known one."),
+    field<&Capabilities::cancel>("cancel").says("Jobs that wait can be taken out."),
+    field<&Capabilities::reschedule>("reschedule").says("A job that waits can be put off."),
+    field<&Capabilities::hasten>("hasten").says("A job that waits can be made due earlier."),
+    field<&Capabilities::unique_keys>("unique_keys").says("At most one live job with a key."),
+    field<&Capabilities::idempotent_ids>("idempotent_ids").says("The same id enqueued twice is one job."),
+    field<&Capabilities::priorities>("priorities").says("Higher priorities run first."),
+    field<&Capabilities::pause>("pause").says("Queues can be paused."),
+    field<&Capabilities::results>("results").says("Results of done jobs are kept for a while."),
+    field<&Capabilities::expiry>("expiry").says("A job that has not started in time is dead."),
+    field<&Capabilities::dead_set>("dead_set").says("Dead jobs are found, listed, replayed and removed."),
+    field<&Capabilities::atomic_effects>("atomic_effects")
+        .says("Effects and outcome are one step; otherwise effects come first."),
+    field<&Capabilities::completions>("completions")
+        .says("on_done and reply_queue are told in the step that ends the job."),
+    field<&Capabilities::final_settle>("final_settle").says("After a confirmed settle a job never starts again."),
+    field<&Capabilities::due_order>("due_order")
+        .says("What becomes due at different times arrives in that order, however close."),
+    field<&Capabilities::lasting_leases>("lasting_leases")
+        .says("Leases of workers elsewhere survive a restart of the broker."),
+    field<&Capabilities::save_body>("save_body").says("A running job's body can be replaced for its next attempt."),
+    field<&Capabilities::audit>("audit").says("Every accepted job is accounted for."),
+    field<&Capabilities::carries_past>("carries_past")
+        .says("Jobs from another broker keep attempts and errors: bide move goes there."),
+    field<&Capabilities::virtual_time>("virtual_time").says("The test kit can move its clock."),
     always<&Capabilities::why_not>("why_not"),
 });
 

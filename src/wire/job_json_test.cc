@@ -48,7 +48,9 @@ void expect_same(const Job& a, const Job& b) {
   EXPECT_EQ(a.retry, b.retry);
   EXPECT_EQ(a.unique_key, b.unique_key);
   ASSERT_EQ(a.past != nullptr, b.past != nullptr);
-  if (a.past) EXPECT_EQ(*a.past, *b.past);
+  if (a.past) {
+    EXPECT_EQ(*a.past, *b.past);
+  }
 }
 
 std::string text_of(const Job& job) {

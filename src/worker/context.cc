@@ -69,6 +69,14 @@ void Context::set_result(std::string_view result, std::string_view content_type)
   result_content_type_ = content_type;
 }
 
+Settlement Context::settlement(Outcome outcome) const {
+  if (Done* done = std::get_if<Done>(&outcome); done != nullptr && done->result.empty()) {
+    done->result = result_;
+    done->content_type = result_content_type_;
+  }
+  return {.lease = attempt_.ref(), .outcome = std::move(outcome), .effects = effects_};
+}
+
 Status Context::save_body(std::string_view body) {
   if (body.size() > Limits::kBodyBytes) {
     return Error{ErrorCode::kInvalidArgument, "the saved body has " + std::to_string(body.size()) +

@@ -165,7 +165,7 @@ int run(const Options& options) {
       job.delay = Milliseconds(static_cast<std::int64_t>(random.next_below(static_cast<std::uint64_t>(kLongest.count()))));
       {
         const std::lock_guard lock(mutex);
-        expected[job.id] = {steady_clock::now() + job.delay, 0, delay_path(shape, job.delay).hops.size()};
+        expected[job.id] = {steady_clock::now() + job.delay, 0, delay_path(shape, before_worker(shape, job.delay)).hops.size()};
         ++missing;
       }
       opened.broker->enqueue({job}, [](const auto&) {});

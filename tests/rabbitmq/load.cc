@@ -5,6 +5,7 @@
 
 #include "bide/inspector.h"
 #include "bide/wait.h"
+#include "crash/read_back.h"
 #include "crash/witness.h"
 #include "platform/fatal.h"
 #include "support/seeded_random.h"
@@ -304,7 +305,8 @@ void Load::note_outage(const std::string& what) {
 crash::Findings Load::examine() {
   stop_producing();
   subscription_.reset();
-  return crash::check(crash::read_histories(histories_.path()), {}, worker_.broker->capabilities());
+  const Capabilities can = worker_.broker->capabilities();
+  return crash::check(crash::read_histories(histories_.path()), crash::read_back(can, *worker_.inspector), can);
 }
 
 }  // namespace bide::rabbitmq_test

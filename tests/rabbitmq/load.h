@@ -55,6 +55,7 @@ class Load {
 
   Broker& producer() { return *producer_.broker; }
   Broker& worker() { return *worker_.broker; }
+  Inspector& inspector() { return *worker_.inspector; }
 
   void start_producing();
   void stop_producing();  // Returns when everything that was begun is confirmed or given up.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "support/child_process.h"
 
@@ -79,9 +80,14 @@ std::vector<pid_t> SqlServer::processes() const {
   return all;
 }
 
-void SqlServer::signal_all(int signal) {
-  if (process_ <= 0) return;
-  for (const pid_t process : processes()) ::kill(process, signal);
+void SqlServer::pause() {
+  ::kill(process_, SIGSTOP);  // First the one that would start others.
+  paused_ = processes();
+  for (const pid_t process : paused_) ::kill(process, SIGSTOP);
+}
+
+void SqlServer::resume() {
+  for (const pid_t process : std::exchange(paused_, {})) ::kill(process, SIGCONT);
 }
 
 void SqlServer::kill() {

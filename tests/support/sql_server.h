@@ -35,15 +35,13 @@ class SqlServer {
   void stop();   // As an operator would.
   void kill();   // -9, with all of its processes.
   // SIGSTOP and SIGCONT: alive for its kernel, silent for everybody else.
-  void pause() { signal_all(SIGSTOP_); }
-  void resume() { signal_all(SIGCONT_); }
+  void pause();
+  void resume();
 
   // What the server's own command prints for a statement, without headings. Throws when it fails.
   virtual std::string ask(const std::string& statement) = 0;
 
  protected:
-  static constexpr int SIGSTOP_ = 19, SIGCONT_ = 18;
-
   SqlServer(std::string scheme, std::string user);
   std::vector<std::string> as_user(std::vector<std::string> arguments) const;
   std::vector<std::string> environment() const;
@@ -54,13 +52,13 @@ class SqlServer {
  private:
   void launch();
   std::vector<pid_t> processes() const;
-  void signal_all(int signal);
 
   ServerKeeper keeper_{directory_.path()};
   const std::string scheme_;
   const std::string user_;  // Of the operating system; empty: we are not root.
   const std::uint16_t port_;
   pid_t process_ = -1;
+  std::vector<pid_t> paused_;
 };
 
 class PostgresServer : public SqlServer {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <set>
 
 #include "brokers/database/explain.h"
 #include "core/job_rules.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr Milliseconds kLastCalls{5'000};  // What is under way when the broker is closed may take so long.
 constexpr std::size_t kPurgedAStep = 2000;
+constexpr Milliseconds kExamineAgain{1'000};
 
 // The session that was opened to see whether it works is the first one that is used.
 class FirstSession : public JobStore {
@@ -48,45 +50,68 @@ struct DatabaseBroker::Parts {
         client(make_client(ids)),
         granter(store, client, ids),
         enqueuer(store, ids, granter),
-        settler(store, client, ids, granter, options),
+        keeper(store, client, ids, granter, options),
+        settler(store, ids, granter, keeper),
         watcher(store, granter, [this](JobId id) { examine(id); }),
         inspecting(store, [this](Lane& lane) { return run_tasks(lane); }) {}
 
-  void post(Task task) {
+  // `refuse` instead, when the broker is closed.
+  void post(Task task, std::function<void(const Error&)> refuse = {}) {
     {
-      const std::lock_guard lock(mutex);
-      tasks.push_back(std::move(task));
+      std::unique_lock lock(mutex);
+      if (closed) {
+        lock.unlock();
+        if (refuse) refuse(Error{ErrorCode::kUnavailable, "the broker is closed"});
+        return;
+      }
+      tasks.push_back({std::move(task), std::move(refuse)});
     }
     inspecting.wake();
   }
 
   std::optional<Moment> run_tasks(Lane& lane) {
+    if (!unexamined.empty() && examine_again <= std::chrono::steady_clock::now()) {
+      for (const JobId& id : std::exchange(unexamined, {})) {
+        if (watcher.is_watched(id)) examine(id);
+      }
+    }
     for (;;) {
-      Task task;
+      Posted next;
       {
         const std::lock_guard lock(mutex);
-        if (tasks.empty()) return std::nullopt;
-        task = std::move(tasks.front());
+        if (tasks.empty()) break;
+        next = std::move(tasks.front());
         tasks.pop_front();
       }
-      task(lane);
+      next.task(lane);
     }
+    return unexamined.empty() || lane.is_stopping() ? std::nullopt : std::optional(examine_again);
   }
 
   void examine(JobId id) {
     post([this, id](Lane& lane) {
-      const auto info = lane.call([&](Session& on) { return on.watch(id); });
-      // A server that is away is asked again when it is listened to again.
+      const auto info = lane.call_repeatable([&](Session& on) { return on.watch(id); });
+      if (!info && info.error().code != ErrorCode::kNotFound) {
+        unexamined.insert(id);
+        examine_again = std::chrono::steady_clock::now() + kExamineAgain;
+      }
       watcher.examined(id, info);
     });
   }
 
   void close() {
-    closed = true;
     granter.stop(kLastCalls);
     enqueuer.stop(kLastCalls);
     settler.stop(kLastCalls);
+    keeper.stop(kLastCalls);
+    {
+      const std::lock_guard lock(mutex);
+      closed = true;
+    }
     inspecting.stop(kLastCalls);
+    for (const Posted& left : std::exchange(tasks, {})) {
+      if (left.refuse) left.refuse(Error{ErrorCode::kUnavailable, "the broker is closed"});
+    }
     watcher.stop();
   }
 
@@ -95,12 +120,21 @@ struct DatabaseBroker::Parts {
   const ClientId client;
   Granter granter;
   Enqueuer enqueuer;
+  Keeper keeper;
   Settler settler;
   Watcher watcher;
   std::atomic<bool> closed = false;
 
+  // Of the inspecting lane: watched jobs of which nobody knows whether they have ended.
+  std::set<JobId> unexamined;
+  Moment examine_again = {};
+
+  struct Posted {
+    Task task;
+    std::function<void(const Error&)> refuse;
+  };
   std::mutex mutex;  // Guards everything below.
-  std::deque<Task> tasks;
+  std::deque<Posted> tasks;
 
   Lane inspecting;
 };
@@ -111,7 +145,7 @@ class DatabaseBroker::Handle : public Subscription {
       : parts_(std::move(parts)), subscriber_(std::move(subscriber)) {}
   ~Handle() override {
     parts_->granter.unsubscribe(subscriber_);
-    if (!parts_->closed) parts_->settler.subscriptions_changed();
+    if (!parts_->closed) parts_->keeper.subscriptions_changed();
   }
   void set_credit(int credit) override { parts_->granter.set_credit(*subscriber_, credit); }
   void set_delivery_limit(std::uint64_t deliveries) override {
@@ -127,6 +161,7 @@ Result<std::shared_ptr<DatabaseBroker>> DatabaseBroker::open(std::unique_ptr<Job
   auto first = store->connect();
   if (!first) return first.error();
   auto parts = std::make_shared<Parts>(std::move(store), std::move(*first), options);
+  parts->keeper.start();
   return std::shared_ptr<DatabaseBroker>(new DatabaseBroker(std::move(parts)));
 }
 
@@ -143,7 +178,7 @@ Result<std::unique_ptr<Subscription>> DatabaseBroker::subscribe(SubscribeOptions
     }
   }
   auto subscriber = parts_->granter.subscribe(std::move(options), std::move(sink));
-  parts_->settler.subscriptions_changed();
+  parts_->keeper.subscriptions_changed();
   parts_->watcher.start();
   return std::unique_ptr<Subscription>(std::make_unique<Handle>(parts_, std::move(subscriber)));
 }
@@ -167,16 +202,23 @@ Capabilities DatabaseBroker::capabilities() const { return parts_->store.capabil
 
 // ---- Inspector.
 
+template <class T>
+std::function<void(const Error&)> DatabaseBroker::refusal(const Completion<T>& done) {
+  return [done](const Error& error) { done(error); };
+}
+
 template <class T, class Request>
 void DatabaseBroker::inspect(Request request, Completion<T> done) {
-  parts_->post([request = std::move(request), done = std::move(done)](Lane& lane) { done(lane.call(request)); });
+  parts_->post([request = std::move(request), done](Lane& lane) mutable { done(lane.call_repeatable(request)); }, refusal<T>(done));
 }
 
 void DatabaseBroker::queues(Completion<std::vector<QueueInfo>> done) {
-  parts_->post([parts = parts_.get(), done = std::move(done)](Lane& lane) {
-    parts->settler.tell_subscriptions(lane);
-    done(lane.call([](Session& on) { return on.queues(); }));
-  });
+  parts_->post(
+      [parts = parts_.get(), done](Lane& lane) {
+        parts->keeper.tell_subscriptions(lane);
+        done(lane.call_repeatable([](Session& on) { return on.queues(); }));
+      },
+      refusal(done));
 }
 
 void DatabaseBroker::find(JobId id, Completion<JobInfo> done) {
@@ -190,13 +232,13 @@ void DatabaseBroker::list(JobFilter filter, std::string cursor, std::size_t limi
 }
 
 void DatabaseBroker::explain(JobId id, Completion<Explanation> done) {
-  parts_->post([parts = parts_.get(), id, done = std::move(done)](Lane& lane) {
-    parts->settler.tell_subscriptions(lane);
-    const auto info = lane.call([&](Session& on) { return on.find(id); });
+  const auto explain_it = [parts = parts_.get(), id, done](Lane& lane) {
+    parts->keeper.tell_subscriptions(lane);
+    const auto info = lane.call_repeatable([&](Session& on) { return on.find(id); });
     if (!info) return done(info.error());
     QueueInfo queue;
     if (info->state == JobState::kReady) {
-      const auto queues = lane.call([](Session& on) { return on.queues(); });
+      const auto queues = lane.call_repeatable([](Session& on) { return on.queues(); });
       if (!queues) return done(queues.error());
       for (const QueueInfo& each : *queues) {
         if (each.name == info->job.queue) queue = each;
@@ -204,7 +246,8 @@ void DatabaseBroker::explain(JobId id, Completion<Explanation> done) {
     }
     const Granter::Takers takers = parts->granter.takers_of(info->job.queue);
     done(explanation_of(*info, queue, queue.workers > takers.subscriptions || takers.room > 0));
-  });
+  };
+  parts_->post(explain_it, refusal(done));
 }
 
 void DatabaseBroker::audit(Completion<AuditReport> done) {
@@ -220,46 +263,51 @@ GiveUp DatabaseBroker::watch(JobId id, Completion<JobInfo> done) {
 }
 
 void DatabaseBroker::cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) {
-  inspect<std::vector<Status>>([ids = std::move(ids), options](Session& on) { return on.cancel(ids, options); }, std::move(done));
+  parts_->post([ids = std::move(ids), options, done](Lane& lane) {
+    done(lane.call([&](Session& on) { return on.cancel(ids, options); }));
+  }, refusal(done));
 }
 
 void DatabaseBroker::reschedule(JobId id, Time due, Completion<void> done) {
-  parts_->post([parts = parts_.get(), id, due, done = std::move(done)](Lane& lane) {
+  parts_->post([parts = parts_.get(), id, due, done](Lane& lane) {
     const Status changed = lane.call([&](Session& on) { return on.reschedule(id, due); });
     if (changed) parts->granter.look_everywhere();
     done(changed);
-  });
+  }, refusal(done));
 }
 
 void DatabaseBroker::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {
-  parts_->post([parts = parts_.get(), ids = std::move(ids), options, done = std::move(done)](Lane& lane) {
+  parts_->post([parts = parts_.get(), ids = std::move(ids), options, done](Lane& lane) {
     auto statuses = lane.call([&](Session& on) { return on.replay(ids, options); });
     if (statuses) parts->granter.look_everywhere();
     done(std::move(statuses));
-  });
+  }, refusal(done));
 }
 
 void DatabaseBroker::pause(std::string queue, bool paused, Completion<void> done) {
   if (!core::is_name(queue)) {
     return done(Error{ErrorCode::kInvalidArgument, "invalid queue name " + core::quoted(queue) + std::string(core::kNameRule)});
   }
-  parts_->post([parts = parts_.get(), queue = std::move(queue), paused, done = std::move(done)](Lane& lane) {
-    const Status changed = lane.call([&](Session& on) { return on.pause(queue, paused); });
+  parts_->post([parts = parts_.get(), queue = std::move(queue), paused, done](Lane& lane) {
+    const Status changed = lane.call_repeatable([&](Session& on) { return on.pause(queue, paused); });
     if (changed) parts->granter.look_at(queue, Moment{});
     done(changed);
-  });
+  }, refusal(done));
 }
 
 void DatabaseBroker::purge(std::string queue, Completion<std::uint64_t> done) {
-  parts_->post([queue = std::move(queue), done = std::move(done)](Lane& lane) {
+  parts_->post([queue = std::move(queue), done](Lane& lane) {
     std::uint64_t all = 0;
     for (;;) {
       const auto some = lane.call([&](Session& on) { return on.purge(queue, kPurgedAStep); });
-      if (!some) return done(some.error());
+      if (!some && all == 0) return done(some.error());
+      if (!some) {
+        return done(Error{ErrorCode::kUnconfirmed, std::to_string(all) + " jobs or more were removed, then: " + some.error().message});
+      }
       all += *some;
       if (*some < kPurgedAStep) return done(all);
     }
-  });
+  }, refusal(done));
 }
 
 }  // namespace bide::brokers::database

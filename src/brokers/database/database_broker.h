@@ -1,9 +1,10 @@
 // DatabaseBroker: Broker and Inspector over a JobStore: jobs on a database server that many processes share.
 //
 //   enqueue ─► Enqueuer ─┐                           each a lane: a thread with a session of its own; sessions are
-//   settle ──► Settler ──┤                           opened with the first call that needs one
+//   settle ──► Settler ──┤                           opened with the first call that needs one, Keeper's at once
 //   leases ◄── Granter ──┼──► JobStore (sessions)
 //   find … ──► inspect ──┤
+//              Keeper ───┤    signs of life, leases that ran out, what is old
 //   watch ◄─── Watcher ──┘    told by the server, never asking at intervals
 
 #pragma once
@@ -22,6 +23,7 @@
 #include "brokers/database/enqueuer.h"
 #include "brokers/database/granter.h"
 #include "brokers/database/job_store.h"
+#include "brokers/database/keeper.h"
 #include "brokers/database/lane.h"
 #include "brokers/database/settler.h"
 #include "brokers/database/watcher.h"
@@ -66,6 +68,8 @@ class DatabaseBroker : public Broker, public Inspector {
 
   explicit DatabaseBroker(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
   // Runs the request on the inspecting lane.
+  template <class T>
+  static std::function<void(const Error&)> refusal(const Completion<T>& done);
   template <class T, class Request>
   void inspect(Request request, Completion<T> done);
 

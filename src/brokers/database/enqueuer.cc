@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <utility>
 
 #include "core/job_rules.h"
 #include "platform/clock.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kJobsAStep = 1000;
 constexpr std::size_t kBytesAStep = 8 << 20;
+constexpr Milliseconds kLookForServer{1'000};
 
 std::size_t bytes_of(const Job& job) {
   std::size_t bytes = 300 + job.body.size() + job.unique_key.size();
@@ -45,6 +47,10 @@ void Enqueuer::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqu
   if (call.jobs.empty()) return call.done(std::move(call.results));
   {
     std::unique_lock lock(mutex_);
+    if (closed_) {
+      lock.unlock();
+      return call.done(Error{ErrorCode::kUnavailable, "the broker is closed"});
+    }
     if (waiting_bytes_ > 0 && waiting_bytes_ + call.bytes > kWaitingBytes) {
       lock.unlock();
       return call.done(Error{ErrorCode::kOverloaded, "too many jobs wait for the server to take them; try again soon"});
@@ -79,7 +85,11 @@ std::optional<Moment> Enqueuer::step(Lane& lane) {
         waiting_.pop_front();
       }
     }
-    if (calls.empty()) return std::nullopt;
+    if (calls.empty()) {
+      // Pressure says that the server is away until it is seen again, also when nobody enqueues because of that.
+      if (lane.trouble().empty() || lane.is_stopping() || lane.connect()) return std::nullopt;
+      return steady_clock::now() + kLookForServer;
+    }
     std::size_t bytes = 0;
     for (const Call& call : calls) bytes += call.bytes;
     send(lane, std::move(calls));
@@ -114,13 +124,24 @@ void Enqueuer::send(Lane& lane, std::vector<Call> calls) {
   }
   if (results) {
     const Moment now = steady_clock::now();
+    const Job* last = nullptr;  // Most of a batch go to one queue.
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const bool same = i > 0 && jobs[i].queue == jobs[i - 1].queue && jobs[i].delay == jobs[i - 1].delay && !jobs[i].due;
-      if (same || !(*results)[i] || (*results)[i]->existed) continue;
+      if (!(*results)[i] || (*results)[i]->existed) continue;
+      if (last != nullptr && last->queue == jobs[i].queue && last->delay <= jobs[i].delay && !last->due && !jobs[i].due) continue;
+      last = &jobs[i];
       granter_.look_at(jobs[i].queue, jobs[i].due ? Moment{} : now + jobs[i].delay);
     }
   }
   answer(calls, results);
+}
+
+void Enqueuer::stop(Milliseconds at_most) {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  lane_.stop(at_most);
+  for (Call& call : std::exchange(waiting_, {})) call.done(Error{ErrorCode::kUnavailable, "the broker is closed"});
 }
 
 void Enqueuer::answer(std::vector<Call>& calls, const Result<std::vector<Result<Enqueued>>>& results) {

@@ -26,7 +26,7 @@ class Enqueuer {
 
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done);
   Pressure pressure() const;
-  void stop(Milliseconds at_most) { lane_.stop(at_most); }
+  void stop(Milliseconds at_most);
 
  private:
   struct Call {
@@ -47,6 +47,7 @@ class Enqueuer {
   mutable std::mutex mutex_;  // Guards everything below.
   std::deque<Call> waiting_;
   std::size_t waiting_bytes_ = 0;
+  bool closed_ = false;
 
   Lane lane_;
 };

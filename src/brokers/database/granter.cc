@@ -1,6 +1,7 @@
 #include "brokers/database/granter.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "core/completion.h"
@@ -16,6 +17,8 @@ constexpr int kGrantsAStep = 1000;
 // Jobs are ready and others have them locked: they are taken by those, or free again soon.
 constexpr Milliseconds kLockedWait{10};
 constexpr Milliseconds kTroubleWait{50};
+// The next due time was told in the server's time, and a clock may be set: it is asked again after this at the latest.
+constexpr Milliseconds kLongestLook{60'000};
 
 }  // namespace
 
@@ -35,7 +38,7 @@ struct Subscriber {
 
   std::mutex delivery;  // Held while the sink runs. Guards everything below.
   bool ended = false;
-  std::thread::id delivering;
+  std::atomic<std::thread::id> delivering;
 
   int room() const {
     if (!delivery_limit) return std::max(0, (one_by_one ? std::min(credit, options.handlers) : credit) - unsettled);
@@ -52,7 +55,14 @@ Granter::Granter(JobStore& store, ClientId client, IdSource& ids)
 std::shared_ptr<Subscriber> Granter::subscribe(SubscribeOptions options, LeaseSink sink) {
   auto subscriber = std::make_shared<Subscriber>();
   for (const QueueShare& share : options.queues) {
-    subscriber->turns.push_back({.name = share.name, .weight = std::max(1, share.weight)});
+    const int weight = std::max(1, share.weight);
+    const auto same = std::find_if(subscriber->turns.begin(), subscriber->turns.end(),
+                                   [&](const QueueTurn& turn) { return turn.name == share.name; });
+    if (same != subscriber->turns.end()) {
+      same->weight += weight;
+    } else {
+      subscriber->turns.push_back({.name = share.name, .weight = weight});
+    }
   }
   subscriber->credit = options.credit;
   subscriber->options = std::move(options);
@@ -149,6 +159,7 @@ bool Granter::runs_last_chance(const Subscriber& subscriber) const {
 }
 
 std::optional<Moment> Granter::step(Lane& lane) {
+  if (is_unsure_) give_back_unknown(lane);
   std::vector<std::shared_ptr<Subscriber>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -172,10 +183,10 @@ std::optional<Moment> Granter::step(Lane& lane) {
       subscriber->one_by_one = false;
     }
     if (lane.is_stopping()) return std::nullopt;
-    if (is_unsure_) give_back_unknown(lane);
     grant_to(lane, subscriber, std::move(request));
   }
   std::optional<Moment> next;
+  if (is_unsure_) next = steady_clock::now() + kTroubleWait;
   const std::lock_guard lock(mutex_);
   for (const auto& subscriber : subscribers_) {
     if (subscriber->room() == 0 || !subscriber->look) continue;
@@ -205,7 +216,7 @@ void Granter::grant_to(Lane& lane, const std::shared_ptr<Subscriber>& subscriber
     const bool quiet = told == subscriber->told && (session == 0 || session == lane.sessions());
     if (!granted) {
       subscriber->look = answered + kTroubleWait;
-      is_unsure_ = is_unsure_ || granted.error().code == ErrorCode::kUnconfirmed;
+      is_unsure_ = is_unsure_ || granted.error().code != ErrorCode::kUnavailable;
       return;
     }
     clocks_ = {asked, granted->now};
@@ -218,16 +229,15 @@ void Granter::grant_to(Lane& lane, const std::shared_ptr<Subscriber>& subscriber
     } else if (!granted->next_due) {
       subscriber->look = std::nullopt;
     } else {
-      subscriber->look = granted->next_due->count() > 0 ? asked + *granted->next_due
+      subscriber->look = granted->next_due->count() > 0 ? asked + std::min(*granted->next_due, kLongestLook)
                          : given > 0                    ? Moment{}
                                                         : answered + kLockedWait;
     }
     subscriber->unsettled += given;
     subscriber->delivered += static_cast<std::uint64_t>(given);
-    const auto age = std::chrono::ceil<Milliseconds>(answered - asked);
-    for (Lease& lease : granted->leases) {
-      lease.age = age;
+    for (const Lease& lease : granted->leases) {
       Held held{.subscriber = subscriber,
+                .queue = lease.job.queue,
                 .length = request.lease,
                 .deadline = answered + request.lease,
                 .limit = answered + lease.job.time_limit,
@@ -245,21 +255,27 @@ void Granter::grant_to(Lane& lane, const std::shared_ptr<Subscriber>& subscriber
       held_.emplace(std::pair(lease.job.id, lease.token), std::move(held));
     }
   }
-  if (!granted->expired.empty()) {
-    std::vector<Ending> endings;
-    for (const auto& [lease, info] : granted->expired) endings.push_back(expired(lease, info, ids_));
-    // Whatever becomes of it, they are looked at again with the next grant.
-    (void)lane.call([&](Session& on) { return on.end(endings); });
-    for (const Ending& ending : endings) {
-      for (const Job& made : ending.effects) look_at(made.queue, Moment{});
-    }
+  if (!granted->leases.empty()) {
+    const auto age = std::chrono::ceil<Milliseconds>(steady_clock::now() - asked);
+    for (Lease& lease : granted->leases) lease.age = age;
+    deliver(lane, subscriber, std::move(granted->leases));
   }
-  if (!granted->leases.empty()) deliver(lane, subscriber, std::move(granted->leases));
+  if (granted->expired.empty()) return;
+  std::vector<Ending> endings;
+  for (const auto& [lease, info] : granted->expired) endings.push_back(expired(lease, info, ids_));
+  if (!lane.call([&](Session& on) { return on.end(endings); })) {
+    const std::lock_guard lock(mutex_);
+    subscriber->look = steady_clock::now() + kTroubleWait;
+    return;
+  }
+  for (const Ending& ending : endings) {
+    for (const Job& made : ending.effects) look_at(made.queue, Moment{});
+  }
 }
 
 // The answer to a grant was lost. Leases that were given and never arrived must neither wait for their end nor be charged.
 void Granter::give_back_unknown(Lane& lane) {
-  const auto leases = lane.call([&](Session& on) { return on.leases_of(client_); });
+  const auto leases = lane.call_repeatable([&](Session& on) { return on.leases_of(client_); });
   if (!leases) return;
   std::vector<Ending> endings;
   {
@@ -279,7 +295,7 @@ void Granter::deliver(Lane& lane, const std::shared_ptr<Subscriber>& subscriber,
     if (!subscriber->ended) {
       subscriber->delivering = std::this_thread::get_id();
       subscriber->sink(std::move(leases));
-      subscriber->delivering = {};
+      subscriber->delivering = std::thread::id();
       return;
     }
   }
@@ -288,7 +304,7 @@ void Granter::deliver(Lane& lane, const std::shared_ptr<Subscriber>& subscriber,
     endings.push_back(given_back({lease.job.id, lease.token}, ""));
     ended(endings.back().lease);
   }
-  (void)lane.call([&](Session& on) { return on.end(endings); });  // Otherwise they run out.
+  if (!lane.call([&](Session& on) { return on.end(endings); })) is_unsure_ = true;
   look_everywhere();
 }
 
@@ -339,11 +355,7 @@ std::vector<std::string> Granter::queues() {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> names;
   for (const auto& subscriber : subscribers_) {
-    std::vector<std::string> mine;  // A subscription may name a queue twice.
-    for (const QueueTurn& turn : subscriber->turns) {
-      if (std::find(mine.begin(), mine.end(), turn.name) == mine.end()) mine.push_back(turn.name);
-    }
-    names.insert(names.end(), mine.begin(), mine.end());
+    for (const QueueTurn& turn : subscriber->turns) names.push_back(turn.name);
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -28,6 +28,7 @@ class Granter {
   // What the broker needs to know of a lease that this process holds.
   struct Held {
     std::shared_ptr<Subscriber> subscriber;
+    std::string queue = {};
     Milliseconds length{0};
     Moment deadline;  // Not earlier than at the server.
     Moment limit;
@@ -54,7 +55,7 @@ class Granter {
   std::optional<Held> find(const LeaseRef& lease);
   void extended(const LeaseRef& lease, Moment asked);
   void ended(const LeaseRef& lease);
-  // Those whose time is over by our own clock, which is at the server's or later; and when the next one is.
+  // Those whose time is over by our own clock; and when the next one is.
   std::vector<LeaseRef> overdue(Moment now);
   std::optional<Moment> earliest_deadline();
 

@@ -93,6 +93,10 @@ struct Ending {
   std::optional<std::string> body = {};       // kRetry: replaces the body.
   std::string note = {};                      // kReturned, kUnheard; others clear it.
 
+  // Of an OverdueLease. Not empty: kLeaseLost if the lease was extended since, or, where its client was gone, that was heard of
+  // again. Compared in the step that writes.
+  std::string stamp = {};
+
   // Jobs that become real in the same step, or not at all: effects and completions, valid, with ids. One whose id or
   // unique key is taken is left out; a key that this end frees is free for them.
   std::vector<Job> effects = {};
@@ -106,6 +110,7 @@ struct OverdueLease {
   // The lease outlives its process, was never marked as delivered, and its client is gone; so often in a row before.
   bool is_unheard = false;
   std::uint32_t unheard_before = 0;
+  std::string stamp = {};  // What was seen of the lease and of its client: for Ending::stamp.
 };
 
 struct Overdue {
@@ -126,7 +131,8 @@ struct Notice {
   };
   Kind kind = Kind::kEverything;
   std::string queue = {};
-  std::optional<Time> due = {};  // Nothing: now.
+  std::optional<Milliseconds> wait = {};  // From now on until then; goes before `due`.
+  std::optional<Time> due = {};  // By the server's clock. Neither: now.
   JobId id = {};
 };
 
@@ -161,8 +167,8 @@ class Session {
   // It ends in good order: leases that do not outlive it are given back, not charged, with this note.
   virtual Status close_client(ClientId client, const std::string& note) = 0;
   // Leases that ran out, passed their limit, or belong to clients not heard of for client_timeout; nothing is changed but
-  // that clients without leases may be forgotten. At most so many. A server that was away has heard of nobody: its own
-  // start counts as a sign of life of every client.
+  // that clients without leases may be forgotten. At most so many. A server that was away, stood still or had its clock set has
+  // heard of nobody: the first sign of life of anybody afterwards (keep_alive, overdue) counts as one of every client.
   virtual Result<Overdue> overdue(Milliseconds client_timeout, std::size_t limit) = 0;
   // Done and dead jobs older than that, at most so many; how many. Dead ones count as removed (forgotten).
   virtual Result<std::size_t> forget(const Retention& retention, std::size_t limit) = 0;
@@ -185,7 +191,7 @@ class Session {
 
   // ---- Being told. A session used for this is used for nothing else.
   // Waits until there is something to tell, at most so long; nothing may be told of what happened before listen().
-  // Everything that another process does and that makes a job available earlier, or ends a watched one, is told.
+  // Everything that makes a job available earlier, or ends a watched one, is told, to the process that did it as well.
   virtual Status listen() = 0;
   virtual Result<std::vector<Notice>> wait(Milliseconds at_most) = 0;
 };

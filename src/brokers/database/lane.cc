@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "platform/fatal.h"
+
 namespace bide::brokers::database {
 
 using std::chrono::steady_clock;
@@ -18,6 +20,7 @@ void Lane::stop(Milliseconds at_most) {
   stopping_ = true;
   changed_.notify_all();
   if (!thread_.joinable()) return;
+  platform::require(thread_.get_id() != std::this_thread::get_id(), "a broker is not closed by one of its own completions");
   if (!changed_.wait_for(lock, at_most, [this] { return ended_; })) {
     interrupted_ = true;
     if (session_) session_->interrupt();

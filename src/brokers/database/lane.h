@@ -45,18 +45,35 @@ class Lane {
   // because the connection was gone, it is tried once more on a new one.
   template <class Request>
   auto call(Request request) -> decltype(request(std::declval<Session&>())) {
+    return call(request, false);
+  }
+  // For what gives the same when it is done a second time: it is tried once more also when nobody knows whether it was done.
+  template <class Request>
+  auto call_repeatable(Request request) -> decltype(request(std::declval<Session&>())) {
+    auto answer = call(request, true);
+    // Of something without consequences nothing can be unknown.
+    if (!answer && answer.error().code == ErrorCode::kUnconfirmed) {
+      return Error{ErrorCode::kUnavailable, answer.error().message};
+    }
+    return answer;
+  }
+  // Connects when there is no session.
+  Status connect();
+
+ private:
+  template <class Request>
+  auto call(Request& request, bool is_repeatable) -> decltype(request(std::declval<Session&>())) {
     for (int tries = 0;; ++tries) {
       if (Status up = connect(); !up) return up.error();
       auto answer = request(*session_);
       if (!session_->is_broken()) return answer;
       drop();
-      if (answer || answer.error().code != ErrorCode::kUnavailable || tries > 0) return answer;
+      if (answer || tries > 0) return answer;
+      const ErrorCode code = answer.error().code;
+      if (code != ErrorCode::kUnavailable && !(is_repeatable && code == ErrorCode::kUnconfirmed)) return answer;
     }
   }
-
- private:
   void run();
-  Status connect();
   void drop();
 
   JobStore& store_;

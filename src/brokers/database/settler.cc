@@ -18,10 +18,8 @@ namespace {
 
 constexpr std::size_t kSettlesAStep = 1000;
 constexpr std::size_t kSettleBytesAStep = 8 << 20;
-constexpr std::size_t kLeasesEndedAStep = 500;
-constexpr std::size_t kForgottenAStep = 2000;
-constexpr Milliseconds kForgetPeriod{1'000};
-constexpr Milliseconds kShortestCheck{20};  // Leases may run out that much late.
+
+Error closed_error() { return {ErrorCode::kUnavailable, "the broker is closed"}; }
 
 std::size_t bytes_of(const Settlement& settlement) {
   std::size_t bytes = 100;
@@ -41,8 +39,23 @@ Status check_effects(const Settlement& settlement) {
 
 }  // namespace
 
-Settler::Settler(JobStore& store, ClientId client, IdSource& ids, Granter& granter, KeepingOptions options)
-    : client_(client), options_(options), ids_(ids), granter_(granter), lane_(store, [this](Lane& lane) { return step(lane); }) {}
+Settler::Settler(JobStore& store, IdSource& ids, Granter& granter, Keeper& keeper)
+    : ids_(ids), granter_(granter), keeper_(keeper), lane_(store, [this](Lane& lane) { return step(lane); }) {}
+
+template <class Calls, class Call>
+bool Settler::add(Calls& calls, Call call) {
+  {
+    std::unique_lock lock(mutex_);
+    if (closed_) {
+      lock.unlock();
+      call.done(closed_error());
+      return false;
+    }
+    calls.push_back(std::move(call));
+  }
+  lane_.wake();
+  return true;
+}
 
 void Settler::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
   if (settlements.empty()) return done(std::vector<Status>());
@@ -52,20 +65,12 @@ void Settler::settle(std::vector<Settlement> settlements, Completion<std::vector
     call.bytes += bytes_of(settlement);
   }
   call.settlements = std::move(settlements);
-  {
-    const std::lock_guard lock(mutex_);
-    settles_.push_back(std::move(call));
-  }
-  lane_.wake();
+  add(settles_, std::move(call));
 }
 
 void Settler::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
   if (leases.empty()) return done(std::vector<Extended>());
-  {
-    const std::lock_guard lock(mutex_);
-    extends_.push_back({std::move(leases), std::move(done)});
-  }
-  lane_.wake();
+  add(extends_, ExtendCall{std::move(leases), std::move(done)});
 }
 
 void Settler::mark_delivered(std::vector<LeaseRef> leases) {
@@ -81,58 +86,28 @@ void Settler::save_body(const LeaseRef& lease, std::string body, Completion<void
     return done(Error{ErrorCode::kInvalidArgument, "body: " + std::to_string(body.size()) +
                                                        " bytes are too many; allowed: " + std::to_string(Limits::kBodyBytes)});
   }
-  {
-    const std::lock_guard lock(mutex_);
-    saves_.push_back({lease, std::move(body), std::move(done)});
-  }
-  lane_.wake();
+  add(saves_, SaveCall{lease, std::move(body), std::move(done)});
 }
 
-void Settler::subscriptions_changed() {
+void Settler::stop(Milliseconds at_most) {
   {
     const std::lock_guard lock(mutex_);
-    is_known_ = must_tell_ = true;
+    closed_ = true;
   }
-  lane_.wake();
+  lane_.stop(at_most);
+  // What came while the lane looked for the last time.
+  for (SettleCall& call : std::exchange(settles_, {})) call.done(closed_error());
+  for (ExtendCall& call : std::exchange(extends_, {})) call.done(closed_error());
+  for (SaveCall& call : std::exchange(saves_, {})) call.done(closed_error());
 }
-
-void Settler::tell_subscriptions(Lane& lane) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!must_tell_ && !(is_known_ && next_alive_ <= steady_clock::now())) return;
-    must_tell_ = false;
-    next_alive_ = steady_clock::now() + options_.client_timeout / 4;
-  }
-  const std::vector<std::string> queues = granter_.queues();
-  if (lane.call([&](Session& on) { return on.keep_alive(client_, queues, options_.client_timeout); })) return;
-  const std::lock_guard lock(mutex_);
-  must_tell_ = true;
-}
-
-void Settler::stop(Milliseconds at_most) { lane_.stop(at_most); }
 
 std::optional<Moment> Settler::step(Lane& lane) {
-  tell_subscriptions(lane);
-  // What a dead process left behind comes before what is asked now: the first thing that a new one does.
-  Moment next = keep_order(lane);
-  run_extends(lane);
-  run_saves(lane);
-  while (run_settles(lane)) run_extends(lane);
-  if (lane.is_stopping()) {
-    while (run_settles(lane)) {
-    }
-    bool known = false;
-    {
-      const std::lock_guard lock(mutex_);
-      known = is_known_;
-    }
-    if (known) (void)lane.call([&](Session& on) { return on.close_client(client_, "the process that ran it was stopped"); });
-    return std::nullopt;
-  }
-  if (const auto deadline = granter_.earliest_deadline()) next = std::min(next, *deadline);
-  const std::lock_guard lock(mutex_);
-  if (must_tell_) next = std::min(next, steady_clock::now() + kShortestCheck);
-  return is_known_ ? std::min(next, next_alive_) : next;
+  keeper_.look_once(lane);
+  do {
+    run_extends(lane);
+    run_saves(lane);
+  } while (run_settles(lane));
+  return std::nullopt;
 }
 
 void Settler::run_extends(Lane& lane) {
@@ -143,12 +118,12 @@ void Settler::run_extends(Lane& lane) {
     calls = std::exchange(extends_, {});
     delivered = std::exchange(delivered_, {});
   }
-  if (!delivered.empty()) (void)lane.call([&](Session& on) { return on.mark_delivered(delivered); });
+  if (!delivered.empty()) (void)lane.call_repeatable([&](Session& on) { return on.mark_delivered(delivered); });
   if (calls.empty()) return;
   std::vector<LeaseRef> all;
   for (const ExtendCall& call : calls) all.insert(all.end(), call.leases.begin(), call.leases.end());
   Moment asked;
-  const auto answers = lane.call([&](Session& on) {
+  const auto answers = lane.call_repeatable([&](Session& on) {
     asked = steady_clock::now();
     return on.extend(all);
   });
@@ -173,14 +148,13 @@ void Settler::run_extends(Lane& lane) {
 }
 
 void Settler::run_saves(Lane& lane) {
-  for (;;) {
-    std::deque<SaveCall> calls;
-    {
-      const std::lock_guard lock(mutex_);
-      calls = std::exchange(saves_, {});
-    }
-    if (calls.empty()) return;
-    for (SaveCall& call : calls) call.done(lane.call([&](Session& on) { return on.save_body(call.lease, call.body); }));
+  std::deque<SaveCall> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    calls = std::exchange(saves_, {});
+  }
+  for (SaveCall& call : calls) {
+    call.done(lane.call_repeatable([&](Session& on) { return on.save_body(call.lease, call.body); }));
   }
 }
 
@@ -197,7 +171,7 @@ Result<std::vector<Status>> Settler::end_all(Lane& lane, std::vector<SettleCall>
       std::uint32_t attempt = held ? held->attempt : 0;
       if (is_end && !held) {
         // Given by another process, or by this one before it was started again.
-        auto info = lane.call([&](Session& on) { return on.find(settlement.lease.id); });
+        auto info = lane.call_repeatable([&](Session& on) { return on.find(settlement.lease.id); });
         if (!info && info.error().code != ErrorCode::kNotFound) return info.error();
         if (info) attempt = info->attempts, told = std::make_shared<Job>(std::move(info->job));
       }
@@ -210,10 +184,11 @@ Result<std::vector<Status>> Settler::end_all(Lane& lane, std::vector<SettleCall>
   if (!statuses) return statuses;
   for (std::size_t i = 0; i < endings.size(); ++i) {
     *places[i] = core::status_at(statuses, i);
+    const bool goes_on = endings[i].how == Ends::kRetry || endings[i].how == Ends::kReturned;
+    const auto held = goes_on ? granter_.find(endings[i].lease) : std::nullopt;
     if (core::ends_lease(*places[i])) granter_.ended(endings[i].lease);
-    if (endings[i].how == Ends::kRetry || endings[i].how == Ends::kReturned) {
-      granter_.look_everywhere(steady_clock::now() + endings[i].after);
-    }
+    // The server tells everybody; we know it sooner.
+    if (held) granter_.look_at(held->queue, steady_clock::now() + std::min(endings[i].after, Milliseconds(Limits::kDelay)));
     for (const Job& made : endings[i].effects) granter_.look_at(made.queue, steady_clock::now() + (made.due ? Milliseconds(0) : made.delay));
   }
   return statuses;
@@ -251,43 +226,6 @@ bool Settler::run_settles(Lane& lane) {
     if (ended) call.done(std::move(call.statuses));
   }
   return true;
-}
-
-bool Settler::end_overdue(Lane& lane) {
-  const Moment asked = steady_clock::now();
-  const auto overdue = lane.call([&](Session& on) { return on.overdue(options_.client_timeout, kLeasesEndedAStep); });
-  if (!overdue) return false;
-  next_lease_end_ = overdue->next ? std::optional(asked + *overdue->next) : std::nullopt;
-  std::vector<Ending> endings;
-  for (const OverdueLease& lease : overdue->leases) endings.push_back(faulted(lease, ids_));
-  if (!endings.empty()) {
-    const auto statuses = lane.call([&](Session& on) { return on.end(endings); });
-    if (!statuses) return false;
-    for (std::size_t i = 0; i < endings.size(); ++i) {
-      if (core::ends_lease(core::status_at(statuses, i))) granter_.ended(endings[i].lease);
-    }
-    granter_.look_everywhere();
-  }
-  // They were ended by us now, or by somebody else before.
-  if (overdue->leases.size() < kLeasesEndedAStep) {
-    for (const LeaseRef& lease : granter_.overdue(asked)) granter_.ended(lease);
-  }
-  return overdue->leases.size() == kLeasesEndedAStep;
-}
-
-Moment Settler::keep_order(Lane& lane) {
-  const auto now = [] { return steady_clock::now(); };
-  const auto deadline = granter_.earliest_deadline();
-  if (next_overdue_ <= now() || (deadline && *deadline <= now())) {
-    const bool more = end_overdue(lane);
-    const Moment latest = now() + options_.client_timeout / 2;
-    next_overdue_ = more ? now() : std::max(std::min(next_lease_end_.value_or(latest), latest), now() + kShortestCheck);
-  }
-  if (next_forget_ <= now()) {
-    const auto forgotten = lane.call([&](Session& on) { return on.forget(options_.retention, kForgottenAStep); });
-    next_forget_ = forgotten && *forgotten == kForgottenAStep ? now() : now() + kForgetPeriod;
-  }
-  return std::min(next_overdue_, next_forget_);
 }
 
 }  // namespace bide::brokers::database

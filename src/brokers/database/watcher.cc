@@ -7,7 +7,8 @@ namespace bide::brokers::database {
 
 namespace {
 
-constexpr Milliseconds kLongestWait{60'000};
+constexpr Milliseconds kLongestWait{20'000};  // Then a silent connection is looked at.
+constexpr Milliseconds kAfterFailure{100};
 
 bool is_over(const Result<JobInfo>& info) {
   if (!info) return info.error().code == ErrorCode::kNotFound;
@@ -83,20 +84,23 @@ void Watcher::look_everywhere() {
 }
 
 std::optional<Moment> Watcher::step(Lane& lane) {
-  const auto again = std::chrono::steady_clock::now();
   if (lane.is_stopping()) return std::nullopt;
-  const auto notices = lane.call([&](Session& on) -> Result<std::vector<Notice>> {
+  const auto notices = lane.call_repeatable([&](Session& on) -> Result<std::vector<Notice>> {
     if (listening_on_ == lane.sessions()) return on.wait(kLongestWait);
     if (Status listening = on.listen(); !listening) return listening.error();
     listening_on_ = lane.sessions();
     return std::vector<Notice>{Notice{}};  // Whatever was told before, nobody heard it.
   });
-  if (!notices) return again;
+  const Moment again = std::chrono::steady_clock::now();
+  if (!notices) return again + kAfterFailure;
   for (const Notice& notice : *notices) {
     switch (notice.kind) {
       case Notice::Kind::kQueue:
-        if (notice.due) granter_.look_at(notice.queue, *notice.due);
-        if (!notice.due) granter_.look_at(notice.queue, Moment{});
+        if (notice.due && !notice.wait) {
+          granter_.look_at(notice.queue, *notice.due);
+        } else {
+          granter_.look_at(notice.queue, again + notice.wait.value_or(Milliseconds(0)));
+        }
         break;
       case Notice::Kind::kEnded:
         if (is_watched(notice.id)) examine_(notice.id);

@@ -98,6 +98,26 @@ FieldTable from_table(const amqp_table_t& table, int depth) {
   return fields;
 }
 
+// Of the server: 403 ACCESS_REFUSED, 404 NOT_FOUND, 405 RESOURCE_LOCKED, 406 PRECONDITION_FAILED ...
+ErrorCode code_of(int reply_code) {
+  switch (reply_code) {
+    case 403:
+      return ErrorCode::kPermissionDenied;
+    case 404:
+      return ErrorCode::kNotFound;
+    case 405:
+      return ErrorCode::kBusy;
+    case 406:
+      return ErrorCode::kInvalidArgument;
+    case 530:
+      return ErrorCode::kPermissionDenied;  // NOT_ALLOWED: the virtual host.
+    case 540:
+      return ErrorCode::kUnsupported;
+    default:
+      return ErrorCode::kUnavailable;
+  }
+}
+
 }  // namespace
 
 amqp_table_t to_amqp_table(const FieldTable& table, amqp_pool_t& pool) {
@@ -212,6 +232,10 @@ AmqpMessage from_amqp_properties(const amqp_basic_properties_t& properties) {
       (properties._flags & AMQP_BASIC_DELIVERY_MODE_FLAG) != 0 && properties.delivery_mode == AMQP_DELIVERY_PERSISTENT;
   if ((properties._flags & AMQP_BASIC_HEADERS_FLAG) != 0) message.headers = from_amqp_table(properties.headers);
   return message;
+}
+
+Error server_error(int reply_code, const amqp_bytes_t& text) {
+  return {code_of(reply_code), "the server said: " + to_string(text)};
 }
 
 }  // namespace bide::brokers::rabbitmq

@@ -1,4 +1,4 @@
-// From our own messages and fields to those of the client library, and back. Used by connection.cc only.
+// From our own messages, fields and errors to those of the client library, and back. Used by connection.cc only.
 
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "bide/result.h"
 #include "brokers/rabbitmq/amqp_message.h"
 
 namespace bide::brokers::rabbitmq {
@@ -36,5 +37,8 @@ bool fits_short_texts(const AmqpMessage& message);
 FieldTable from_amqp_table(const amqp_table_t& table);
 // Without the body.
 AmqpMessage from_amqp_properties(const amqp_basic_properties_t& properties);
+
+// Why the server has closed a channel or the connection, in its words.
+Error server_error(int reply_code, const amqp_bytes_t& text);
 
 }  // namespace bide::brokers::rabbitmq

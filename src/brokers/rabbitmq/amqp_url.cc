@@ -130,6 +130,7 @@ constexpr std::array kOptions = {
     Option{"queue_type", set_queue_type},
     Option{"radix", set_radix},
     Option{"precision", set_precision},
+    Option{"worker_wait", [](Settings& s, const std::string& v) { return set_duration(s.delay.worker_wait, v, 0ms, 256ms); }},
     Option{"max_length", [](Settings& s, const std::string& v) { return set_number(s.max_length, v, 0, 1'000'000'000'000); }},
     Option{"delivery_limit", [](Settings& s, const std::string& v) { return set_number(s.delivery_limit, v, 4, 1'000'000'000); }},
     Option{"dead_retention", [](Settings& s, const std::string& v) { return set_duration(s.dead_retention, v, 0ms, kTenYears); }},

@@ -51,11 +51,11 @@ TEST(AmqpUrl, NamesTheNodesOfACluster) {
 
 TEST(AmqpUrl, UnderstandsItsOptions) {
   const Settings settings = parsed(
-      "//h/v?prefix=shop&queue_type=classic&radix=4&precision=3&max_length=500&delivery_limit=7&window=64"
-      "&heartbeat=5s&patience=2s&consumer_timeout=1h&dead_retention=30d&declare=no&cancel=no&cancel_memory=60d");
+      "//h/v?prefix=shop&queue_type=classic&radix=4&precision=3&worker_wait=16ms&max_length=500&delivery_limit=7"
+      "&window=64&heartbeat=5s&patience=2s&consumer_timeout=1h&dead_retention=30d&declare=no&cancel=no&cancel_memory=60d");
   EXPECT_EQ(settings.prefix, "shop");
   EXPECT_EQ(settings.queue_type, QueueType::kClassic);
-  EXPECT_EQ(settings.delay, (DelayShape{.radix = 4, .digits = 3}));
+  EXPECT_EQ(settings.delay, (DelayShape{.radix = 4, .digits = 3, .worker_wait = Milliseconds(16)}));
   EXPECT_EQ(settings.max_length, 500u);
   EXPECT_EQ(settings.delivery_limit, 7u);
   EXPECT_EQ(settings.window, 64u);

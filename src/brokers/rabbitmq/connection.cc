@@ -32,30 +32,6 @@ timeval to_timeval(Milliseconds duration) {
   return value;
 }
 
-// Of the server: 403 ACCESS_REFUSED, 404 NOT_FOUND, 405 RESOURCE_LOCKED, 406 PRECONDITION_FAILED ...
-ErrorCode code_of(int reply_code) {
-  switch (reply_code) {
-    case 403:
-      return ErrorCode::kPermissionDenied;
-    case 404:
-      return ErrorCode::kNotFound;
-    case 405:
-      return ErrorCode::kBusy;
-    case 406:
-      return ErrorCode::kInvalidArgument;
-    case 530:
-      return ErrorCode::kPermissionDenied;  // NOT_ALLOWED: the virtual host.
-    case 540:
-      return ErrorCode::kUnsupported;
-    default:
-      return ErrorCode::kUnavailable;
-  }
-}
-
-Error server_error(int reply_code, const amqp_bytes_t& text) {
-  return {code_of(reply_code), "the server said: " + to_string(text)};
-}
-
 amqp_queue_declare_t queue_request(const std::string& name) {
   amqp_queue_declare_t request{};
   request.queue = bytes_of(name);
@@ -174,6 +150,8 @@ struct Connection::State {
   }
 
   amqp_table_t table(const FieldTable& fields) { return to_amqp_table(fields, scratch); }
+
+  Status consume(ChannelNumber channel, const ConsumeOptions& options, bool await_answer);
 
   // Of basic.deliver or basic.get-ok.
   template <class Method>
@@ -310,8 +288,7 @@ bool Connection::alive() const { return state_->alive; }
 const FieldTable& Connection::server_properties() const { return state_->server; }
 
 Status Connection::open_channel(ChannelNumber channel) {
-  return state_->ask<amqp_channel_open_ok_t>(channel, AMQP_CHANNEL_OPEN_METHOD, AMQP_CHANNEL_OPEN_OK_METHOD,
-                                             amqp_channel_open_t{amqp_empty_bytes});
+  return state_->send(channel, AMQP_CHANNEL_OPEN_METHOD, amqp_channel_open_t{amqp_empty_bytes});
 }
 
 Status Connection::close_channel(ChannelNumber channel) {
@@ -320,9 +297,14 @@ Status Connection::close_channel(ChannelNumber channel) {
                                               amqp_channel_close_t{AMQP_REPLY_SUCCESS, amqp_empty_bytes, 0, 0});
 }
 
+Status Connection::begin_close(ChannelNumber channel) {
+  state_->assemblies.erase(channel);
+  return state_->send(channel, AMQP_CHANNEL_CLOSE_METHOD,
+                      amqp_channel_close_t{AMQP_REPLY_SUCCESS, amqp_empty_bytes, 0, 0});
+}
+
 Status Connection::confirm_select(ChannelNumber channel) {
-  return state_->ask<amqp_confirm_select_ok_t>(channel, AMQP_CONFIRM_SELECT_METHOD, AMQP_CONFIRM_SELECT_OK_METHOD,
-                                               amqp_confirm_select_t{0});
+  return state_->send(channel, AMQP_CONFIRM_SELECT_METHOD, amqp_confirm_select_t{0});
 }
 
 Status Connection::declare_exchange(ChannelNumber channel, const ExchangeSpec& exchange) {
@@ -422,31 +404,35 @@ Status Connection::delete_exchange(ChannelNumber channel, const std::string& nam
                                                 request);
 }
 
-Status Connection::consume(ChannelNumber channel, const ConsumeOptions& options) {
-  Status limited = state_->ask<amqp_basic_qos_ok_t>(channel, AMQP_BASIC_QOS_METHOD, AMQP_BASIC_QOS_OK_METHOD,
-                                                    amqp_basic_qos_t{0, options.prefetch, 0});
-  if (!limited) return limited;
+Status Connection::State::consume(ChannelNumber channel, const ConsumeOptions& options, bool await_answer) {
+  if (Status limited = send(channel, AMQP_BASIC_QOS_METHOD, amqp_basic_qos_t{0, options.prefetch, 0}); !limited) {
+    return limited;
+  }
   amqp_basic_consume_t request{};
   request.queue = bytes_of(options.queue);
   request.consumer_tag = bytes_of(options.tag);
   request.no_ack = options.no_ack ? 1 : 0;
   request.exclusive = options.exclusive ? 1 : 0;
   request.nowait = options.no_wait ? 1 : 0;
-  request.arguments = state_->table(options.arguments);
-  Status status;
-  if (options.no_wait) {
-    status = state_->send(channel, AMQP_BASIC_CONSUME_METHOD, request);
-  } else {
-    status =
-        state_->ask<amqp_basic_consume_ok_t>(channel, AMQP_BASIC_CONSUME_METHOD, AMQP_BASIC_CONSUME_OK_METHOD, request);
-  }
-  recycle_amqp_pool(&state_->scratch);
+  request.arguments = table(options.arguments);
+  Status status =
+      await_answer
+          ? ask<amqp_basic_consume_ok_t>(channel, AMQP_BASIC_CONSUME_METHOD, AMQP_BASIC_CONSUME_OK_METHOD, request)
+          : send(channel, AMQP_BASIC_CONSUME_METHOD, request);
+  recycle_amqp_pool(&scratch);
   return status;
 }
 
-Status Connection::cancel(ChannelNumber channel, const std::string& tag) {
-  return state_->ask<amqp_basic_cancel_ok_t>(channel, AMQP_BASIC_CANCEL_METHOD, AMQP_BASIC_CANCEL_OK_METHOD,
-                                             amqp_basic_cancel_t{bytes_of(tag), 0});
+Status Connection::consume(ChannelNumber channel, const ConsumeOptions& options) {
+  return state_->consume(channel, options, !options.no_wait);
+}
+
+Status Connection::begin_consume(ChannelNumber channel, const ConsumeOptions& options) {
+  return state_->consume(channel, options, false);
+}
+
+Status Connection::begin_cancel(ChannelNumber channel, const std::string& tag) {
+  return state_->send(channel, AMQP_BASIC_CANCEL_METHOD, amqp_basic_cancel_t{bytes_of(tag), 0});
 }
 
 Status Connection::get(ChannelNumber channel, const std::string& queue, bool no_ack) {
@@ -533,6 +519,14 @@ Result<std::optional<Event>> Connection::State::take_method(const amqp_frame_t& 
       if (status != AMQP_STATUS_OK) return lost(status);
       return std::optional<Event>(std::move(cancelled));
     }
+    case AMQP_BASIC_CONSUME_OK_METHOD: {
+      const auto& method = *static_cast<const amqp_basic_consume_ok_t*>(decoded);
+      return std::optional<Event>(ConsumerStarted{channel, to_string(method.consumer_tag)});
+    }
+    case AMQP_BASIC_CANCEL_OK_METHOD: {
+      const auto& method = *static_cast<const amqp_basic_cancel_ok_t*>(decoded);
+      return std::optional<Event>(ConsumerEnded{channel, to_string(method.consumer_tag)});
+    }
     case AMQP_QUEUE_DECLARE_OK_METHOD: {
       const auto& method = *static_cast<const amqp_queue_declare_ok_t*>(decoded);
       return std::optional<Event>(QueueCounted{channel, to_string(method.queue), method.message_count});
@@ -550,7 +544,7 @@ Result<std::optional<Event>> Connection::State::take_method(const amqp_frame_t& 
     case AMQP_CONNECTION_CLOSE_METHOD:
       return closed_by_server(*static_cast<const amqp_connection_close_t*>(decoded));
     default:
-      return std::optional<Event>();  // An answer that nobody waits for any more.
+      return std::optional<Event>();  // An answer that nobody waits for.
   }
 }
 

@@ -1,8 +1,9 @@
 // Connection: one AMQP connection, owned by one thread. The only place that knows the client library.
 //
 // Requests with an answer (declare, bind, consume ...) block until it comes, at most `patience`; what else arrives in
-// the meantime is kept for next_event(). publish and the acknowledgements only write. Nothing is ever waited for
-// without a deadline, and heartbeats are kept inside every call: call something at least every half heartbeat.
+// the meantime is kept for next_event(). Those of threads that must not wait only write: publish, the acknowledgements,
+// open_channel and confirm_select, and whatever says that its answer is an event. Nothing is ever waited for without a
+// deadline, and heartbeats are kept inside every call: call something at least every half heartbeat.
 //
 // Errors are in the server's words. When a channel was closed by the server (an error of a request, or ChannelClosed),
 // only that channel is gone: open it again. When the connection is gone, everything answers kUnavailable.
@@ -62,6 +63,14 @@ struct ConsumerCancelled {
   ChannelNumber channel = 0;
   std::string consumer = {};
 };
+struct ConsumerStarted {  // The answer to begin_consume().
+  ChannelNumber channel = 0;
+  std::string consumer = {};
+};
+struct ConsumerEnded {  // The answer to begin_cancel(): nothing more is delivered to it.
+  ChannelNumber channel = 0;
+  std::string consumer = {};
+};
 struct QueueCounted {  // The answer to ask_counts().
   ChannelNumber channel = 0;
   std::string queue = {};
@@ -73,8 +82,8 @@ struct ChannelClosed {
 };
 
 using Event =
-    std::variant<Delivery, GetEmpty, Confirm, ReturnedMessage, Blocked, Unblocked, ConsumerCancelled, QueueCounted,
-                 ChannelClosed>;
+    std::variant<Delivery, GetEmpty, Confirm, ReturnedMessage, Blocked, Unblocked, ConsumerCancelled, ConsumerStarted,
+                 ConsumerEnded, QueueCounted, ChannelClosed>;
 
 struct QueueCounts {
   std::uint32_t messages = 0;  // Ready; not those that are out with a consumer.
@@ -119,9 +128,12 @@ class Connection {
   bool alive() const;
   const FieldTable& server_properties() const;  // "version", "cluster_name", "capabilities" ...
 
+  // A server that refuses a channel ends the connection.
   Status open_channel(ChannelNumber channel);
-  Status close_channel(ChannelNumber channel);
   Status confirm_select(ChannelNumber channel);
+  Status close_channel(ChannelNumber channel);
+  // The same without waiting: what the server has sent on it before it knew still comes.
+  Status begin_close(ChannelNumber channel);
 
   Status declare_exchange(ChannelNumber channel, const ExchangeSpec& exchange);
   Result<QueueCounts> declare_queue(ChannelNumber channel, const QueueSpec& queue);
@@ -139,7 +151,10 @@ class Connection {
   Status delete_exchange(ChannelNumber channel, const std::string& name, bool if_unused);
 
   Status consume(ChannelNumber channel, const ConsumeOptions& options);
-  Status cancel(ChannelNumber channel, const std::string& tag);
+  // The answer is an event: ConsumerStarted or ChannelClosed.
+  Status begin_consume(ChannelNumber channel, const ConsumeOptions& options);
+  // The answer is an event: ConsumerEnded. What was on its way to the consumer comes before it.
+  Status begin_cancel(ChannelNumber channel, const std::string& tag);
 
   // The answer is an event: a Delivery without consumer, or GetEmpty. One at a time for each channel.
   Status get(ChannelNumber channel, const std::string& queue, bool no_ack);

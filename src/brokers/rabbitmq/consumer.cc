@@ -184,7 +184,7 @@ void Consumer::State::run() {
 }
 
 void Consumer::State::step() {
-  for (const TaskQueue::Task& task : tasks->take()) task();
+  for (const platform::Task& task : tasks->take()) task();
   if (connection == nullptr && wanted && !stopping && steady_clock::now() >= next_connect) connect();
   if (connection != nullptr) take_events();
   Steady next = run_timers();
@@ -214,7 +214,7 @@ void Consumer::State::wait_for_work(Milliseconds longest, bool idle) {
   if (connection != nullptr) ready[1] = {connection->descriptor(), true, false};
   platform::wait_ready(std::span(ready.data(), connection != nullptr ? 2 : 1),
                        idle ? std::nullopt : std::optional(longest));
-  if (ready[0].read) tasks->woken();
+  if (ready[0].read) tasks->clear_wakeup();
 }
 
 void Consumer::State::connect() {
@@ -276,12 +276,19 @@ void Consumer::State::take_event(Event event) {
     }
     return;
   }
+  if (const ConsumerStarted* started = std::get_if<ConsumerStarted>(&event)) {
+    const auto found = sources.find(started->channel);
+    if (found != sources.end()) take_started(std::shared_ptr(found->second));
+    return;
+  }
+  if (const ConsumerEnded* ended = std::get_if<ConsumerEnded>(&event)) {
+    const auto found = sources.find(ended->channel);
+    if (found != sources.end() && found->second->cancelling > 0) found->second->cancelling -= 1;
+    return;
+  }
   if (const ChannelClosed* channel = std::get_if<ChannelClosed>(&event)) {
     const auto found = sources.find(channel->channel);
-    if (found != sources.end()) {
-      learn_timeout(channel->error.message);
-      return lose_channel(found->second);
-    }
+    if (found != sources.end()) return take_closed(std::shared_ptr(found->second), channel->error);
     if (channel->channel == NoticeLog::kQueueChannel) return lose(channel->error);
     if (channel->channel == NoticeLog::kLogChannel) return log.log_is_closed();
     dialect.channel_closed(channel->channel);
@@ -322,17 +329,17 @@ void Consumer::State::shut_down() {
   spare_unjudged();
   const Steady deadline = steady_clock::now() + settings.patience;
   while (steady_clock::now() < deadline) {
-    for (const TaskQueue::Task& task : tasks->take()) task();
+    for (const platform::Task& task : tasks->take()) task();
     if (connection != nullptr) take_events();
     if (connection != nullptr) flush_acks();
     answer_settled();
-    if (!leases.any_settling() && (replacing == 0 || connection == nullptr)) break;
+    if (!leases.any_settling() && !is_cancelling() && (replacing == 0 || connection == nullptr)) break;
     wait_for_work(Milliseconds(50));
   }
   await_acks();
   connection.reset();
   for (const auto& [channel, source] : std::exchange(sources, {})) source->clear();  // Nothing can be written any more.
-  for (const TaskQueue::Task& task : tasks->close()) task();
+  for (const platform::Task& task : tasks->close()) task();
   answer_settled();
   // Whoever still waits is told.
   for (const JobId& id : leases.which([](const HeldLease&) { return true; })) {

@@ -100,7 +100,11 @@ void Consumer::State::tend_sources() {
         consume_less(source, has - wanted_now);
       }
     }
-    if (connection != nullptr && subscriber->started) std::exchange(subscriber->started, nullptr)(Status());
+    const bool all_started = std::all_of(subscriber->sources.begin(), subscriber->sources.end(),
+                                         [](const auto& source) { return source->starting == 0; });
+    if (connection != nullptr && subscriber->started && all_started) {
+      std::exchange(subscriber->started, nullptr)(Status());
+    }
   }
 }
 
@@ -136,17 +140,18 @@ void Consumer::State::lend() {
   }
 }
 
+void Consumer::State::fail_to_start(const std::shared_ptr<Source>& source, const Error& error) {
+  if (!connection->alive()) return lose(error);
+  source->next_try = steady_clock::now() + source->backoff.next();
+  if (source->owner->started) std::exchange(source->owner->started, nullptr)(error);
+}
+
+// What a consumer needs is declared, and then it is asked for; the answer is an event.
 void Consumer::State::start(const std::shared_ptr<Source>& source) {
-  const auto fail = [&](const Error& error) {
-    if (!connection->alive()) return lose(error);
-    source->next_try = steady_clock::now() + source->backoff.next();
-    if (source->owner->started) std::exchange(source->owner->started, nullptr)(error);
-  };
-  const bool opened_now = !source->open;
-  if (opened_now) {
-    if (Status opened = open_channel(source); !opened) return fail(opened.error());
+  if (Status there = dialect.declare(*connection, source->queue); !there) return fail_to_start(source, there.error());
+  if (!source->open) {
+    if (Status opened = open_channel(source); !opened) return fail_to_start(source, opened.error());
   }
-  if (Status there = dialect.declare(*connection, source->queue); !there) return fail(there.error());
   // A few more than asked for, so that there are few consumers when the credit grows little by little.
   const int has = source->consumers.prefetch();
   const int prefetch = std::min(kMostPrefetch, std::max(wanted_prefetch(*source) - has, has / 4));
@@ -154,19 +159,30 @@ void Consumer::State::start(const std::shared_ptr<Source>& source) {
   options.queue = dialect.source(source->queue);
   options.tag = "bide-" + std::to_string(++last_serial);
   options.prefetch = static_cast<std::uint16_t>(prefetch);
-  if (Status consuming = connection->consume(source->channel, options); !consuming) {
-    dialect.forget();
-    lose_channel(source);
-    // Somebody has removed the queue: it is made again by the next try.
-    if (settings.declare && connection->alive() && consuming.error().code == ErrorCode::kNotFound) return;
-    return fail(consuming.error());
-  }
+  if (Status asked = connection->begin_consume(source->channel, options); !asked) return lose(asked.error());
   source->consumers.add(options.tag, prefetch);
+  source->starting += 1;
+}
+
+void Consumer::State::take_started(const std::shared_ptr<Source>& source) {
+  if (source->starting == 0) return;  // Of an earlier life of the channel's number.
+  source->starting -= 1;
   source->backoff.reset();
-  if (opened_now) look_for_lost(source->queue);
+  if (!std::exchange(source->looked_for_lost, true)) look_for_lost(source->queue);
   if (settings.notices && !log.board().knows_queue(source->queue)) {
     log.write({Notice{.kind = Notice::Kind::kQueue, .id = {}, .name = source->queue, .stamp = stamps.next()}});
   }
+}
+
+// The server has closed the channel of a source, and has taken back what was out on it.
+void Consumer::State::take_closed(const std::shared_ptr<Source>& source, const Error& error) {
+  learn_timeout(error.message);
+  const bool refused = source->starting > 0;
+  if (refused) dialect.forget();
+  lose_channel(source);
+  // Somebody has removed the queue: it is made again by the next try.
+  if (!refused || (settings.declare && error.code == ErrorCode::kNotFound)) return;
+  fail_to_start(source, error);
 }
 
 // Numbers are used again as late as possible: events of a channel that was closed may still arrive.
@@ -179,6 +195,7 @@ Status Consumer::State::open_channel(const std::shared_ptr<Source>& source) {
   } while (sources.contains(last_channel));
   if (Status opened = connection->open_channel(last_channel); !opened) return opened;
   source->clear();
+  source->looked_for_lost = false;
   source->channel = last_channel;
   source->open = true;
   source->serial = ++last_serial;
@@ -206,17 +223,13 @@ void Consumer::State::look_for_lost_again(const std::string& queue) {
   });
 }
 
-// False when the channel was lost over it.
+// False when the connection was lost over it.
 bool Consumer::State::cancel(const std::shared_ptr<Source>& source, const std::string& tag) {
   source->consumers.cancelled(tag);
-  const Status cancelled = connection->cancel(source->channel, tag);
-  if (cancelled) return true;
-  if (!connection->alive()) {
-    lose(cancelled.error());
-  } else {
-    lose_channel(source);
-  }
-  return false;
+  source->cancelling += 1;
+  const Status asked = connection->begin_cancel(source->channel, tag);
+  if (!asked) lose(asked.error());
+  return asked.has_value();
 }
 
 // When one of its consumers is full: it is not urgent.
@@ -282,21 +295,24 @@ Steady Consumer::State::close_channels() {
   Steady next = Steady::max();
   for (auto entry = sources.begin(); entry != sources.end();) {
     const auto [channel, source] = *entry++;
-    // A delivery may have been on its way when the last consumer was cancelled.
-    if (connection->has_buffered_input()) return steady_clock::now();
-    if (!source->acks.empty() || (!source->owner->ended && (!source->astray || source->consumers.any()))) continue;
+    // A delivery may be on its way until the server has said that the last consumer is cancelled.
+    if (source->cancelling > 0 || !source->acks.empty() || (!source->owner->ended && (!source->astray || source->consumers.any()))) continue;
     if (const Steady then = source->last_ack + kAcksArrive; then > steady_clock::now()) {
       next = std::min(next, then);
       continue;
     }
     source->clear();
     sources.erase(channel);
-    if (Status closed = connection->close_channel(channel); !closed && !connection->alive()) {
-      lose(closed.error());
+    if (Status asked = connection->begin_close(channel); !asked) {
+      lose(asked.error());
       break;
     }
   }
   return next;
+}
+
+bool Consumer::State::is_cancelling() const {
+  return std::any_of(sources.begin(), sources.end(), [](const auto& entry) { return entry.second->cancelling > 0; });
 }
 
 void Consumer::State::await_acks() {

@@ -188,8 +188,9 @@ void Consumer::State::judge(JobDelivery delivery) {
     binding = true;
   }
   const Milliseconds early = due - moment;
-  if (early > Milliseconds(0) && early <= kShortWait) return look_again(early);
-  if (early > kShortWait && (binding || early <= kMostClockDifference)) {
+  const Milliseconds short_wait = std::max(kShortWait, settings.delay.worker_wait);
+  if (early > Milliseconds(0) && early <= short_wait) return look_again(early);
+  if (early > short_wait && (binding || early <= kMostClockDifference)) {
     owner.one_out_less();
     return put_back(std::move(delivery), early);
   }

@@ -24,12 +24,12 @@
 #include "brokers/rabbitmq/dialect.h"
 #include "brokers/rabbitmq/notice_log.h"
 #include "brokers/rabbitmq/settled_jobs.h"
-#include "brokers/rabbitmq/task_queue.h"
 #include "brokers/rabbitmq/timers.h"
 #include "brokers/rabbitmq/unconfirmed_copies.h"
 #include "core/job_ids.h"
 #include "platform/backoff.h"
 #include "platform/random.h"
+#include "platform/task_queue.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -47,7 +47,7 @@ struct Consumer::State {
   Publisher& publisher;
   Stamps& stamps;
   const std::function<void(const std::string&)> find_lost;
-  const std::shared_ptr<TaskQueue> tasks = std::make_shared<TaskQueue>();
+  const std::shared_ptr<platform::PollableTaskQueue> tasks = std::make_shared<platform::PollableTaskQueue>();
 
   // ---- The thread's own.
   std::unique_ptr<Connection> connection;
@@ -111,6 +111,9 @@ struct Consumer::State {
   void set_limits(Subscriber& subscriber, std::optional<int> credit, std::optional<std::uint64_t> deliveries);
   void tend_sources();
   void start(const std::shared_ptr<Source>& source);
+  void fail_to_start(const std::shared_ptr<Source>& source, const Error& error);
+  void take_started(const std::shared_ptr<Source>& source);
+  void take_closed(const std::shared_ptr<Source>& source, const Error& error);
   Status open_channel(const std::shared_ptr<Source>& source);
   void consume_less(const std::shared_ptr<Source>& source, int by);
   void stop(const std::shared_ptr<Source>& source);
@@ -124,6 +127,7 @@ struct Consumer::State {
   void flush_acks();
   Steady close_channels();
   void await_acks();
+  bool is_cancelling() const;
 
   // consumer_deliveries.cc
   void take_delivery(Delivery delivery);

@@ -56,6 +56,10 @@ DelayPath delay_path(const DelayShape& shape, Milliseconds delay) {
   return path;
 }
 
+Milliseconds before_worker(const DelayShape& shape, Milliseconds delay) {
+  return shape.worker_wait > Milliseconds(0) ? delay - delay % shape.worker_wait : delay;
+}
+
 std::string hop_key(const DelayHop& hop) {
   return std::to_string(hop.from) + ">" + std::to_string(hop.level) + "." + std::to_string(hop.digit);
 }

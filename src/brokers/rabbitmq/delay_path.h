@@ -32,6 +32,8 @@ struct DelayShape {
   int radix = 16;        // 4, 16, 64 or 256: a greater one needs more queues and fewer hops.
   int digits = 0;        // A delay is rounded up to so many significant digits; 0: exact.
   Milliseconds unit{1};  // A delay is rounded up to a multiple of it.
+  // The part of a delay that is shorter than this is left to the worker, which saves the lowest hops; 0: nothing is.
+  Milliseconds worker_wait{0};
 
   int levels() const;                   // So that they reach a lap.
   std::int64_t value(int level) const;  // radix^level.
@@ -61,6 +63,9 @@ struct DelayPath {
 // Never less than `delay`; exactly `delay` where the shape does not round; a longer delay never gives a shorter total.
 // A delay of zero or less needs no path. Not more than Limits::kDelay makes sense.
 DelayPath delay_path(const DelayShape& shape, Milliseconds delay);
+
+// What is left of a delay for the path when the worker waits for the rest.
+Milliseconds before_worker(const DelayShape& shape, Milliseconds delay);
 
 // "3>1.2", and "3>!".
 std::string hop_key(const DelayHop& hop);

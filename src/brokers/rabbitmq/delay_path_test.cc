@@ -132,5 +132,16 @@ RC_GTEST_PROP(DelayPath, FewDigitsMeanFewHops, ()) {
   RC_ASSERT((path.total - delay).count() <= delay.count() / step);
 }
 
+TEST(DelayPath, LeavesLessThanTheWorkersWaitToTheWorker) {
+  const DelayShape exact{.radix = 16};
+  EXPECT_EQ(before_worker(exact, Milliseconds(4711)), Milliseconds(4711));
+  const DelayShape shape{.radix = 16, .worker_wait = Milliseconds(16)};
+  EXPECT_EQ(before_worker(shape, Milliseconds(0)), Milliseconds(0));
+  EXPECT_EQ(before_worker(shape, Milliseconds(15)), Milliseconds(0));
+  EXPECT_EQ(before_worker(shape, Milliseconds(16)), Milliseconds(16));
+  EXPECT_EQ(before_worker(shape, Milliseconds(0x123f)), Milliseconds(0x1230));
+  for (const DelayHop& hop : delay_path(shape, before_worker(shape, Milliseconds(0x123f))).hops) EXPECT_GT(hop.level, 0);
+}
+
 }  // namespace
 }  // namespace bide::brokers::rabbitmq

@@ -57,6 +57,8 @@ struct Source {
   Steady astray_since = {};
   bool retired = false;  // Another source has taken its place; here is only what was out before.
   ChannelConsumers consumers;
+  int starting = 0;    // Consumers of which the server has not said yet that they are there ...
+  int cancelling = 0;  // ... or that they are not there any more.
   int extra = 0;    // Lent by queues that have nothing.
   int stalled = 0;  // Deliveries whose copy the server does not take. They use up the prefetch ...
   int room = 0;     // ... so there is room for them beyond the share, and others get past them.
@@ -67,10 +69,12 @@ struct Source {
   double served = 0;  // By weight: the source with the least is next.
   platform::Backoff backoff;
   Steady next_try = {};
+  bool looked_for_lost = false;  // Since the channel was opened.
 
   // The channel is gone, with everything that was out on it.
   void clear() {
     open = astray = false;
+    starting = cancelling = 0;
     consumers.clear();
     buffer.clear();
     acks.clear();

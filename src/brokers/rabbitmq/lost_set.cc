@@ -1,5 +1,6 @@
 #include "brokers/rabbitmq/lost_set.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
@@ -40,6 +41,26 @@ const std::string* last_key(const AmqpMessage& message) {
   return cc->list()->back().text();
 }
 
+// Has died in the delay queue of every step that its CC header names, which are all but the first.
+bool has_taken_all_steps(const AmqpMessage& message, const Names& names) {
+  const Field* const deaths = find_field(message.headers, "x-death");
+  const FieldList* const died = deaths != nullptr ? deaths->list() : nullptr;
+  const auto has_died_in = [&](const std::string& queue) {
+    return died != nullptr && std::any_of(died->begin(), died->end(), [&](const Field& death) {
+             const Field* const name = death.table() != nullptr ? find_field(*death.table(), "queue") : nullptr;
+             return name != nullptr && name->text() != nullptr && *name->text() == queue;
+           });
+  };
+  const FieldList& keys = *find_field(message.headers, "CC")->list();
+  return std::all_of(keys.begin(), keys.end() - 1, [&](const Field& key) {
+    const std::string* const text = key.text();
+    const std::size_t step = text != nullptr ? text->find('>') : std::string::npos;
+    // "3>!" is the way out.
+    return step == std::string::npos || text->ends_with('!') ||
+           has_died_in(names.prefix() + ".delay." + text->substr(step + 1));
+  });
+}
+
 // Where it wanted to go in the end, or was when the server gave it up.
 std::string queue_of(const AmqpMessage& message, const Names& names) {
   if (const std::string* queue = text_header(message, "bide-queue"); queue != nullptr && core::is_name(*queue)) {
@@ -73,8 +94,9 @@ LostMessage lost_message_of(const AmqpMessage& message, const Names& names) {
   if (due != nullptr && due->number() != nullptr) {
     lost.is_due = Time(Milliseconds(*due->number())) <= wall_now();
   } else {
-    // Messages of other systems do not say when. One that has not waited at all was lost at the first step of its delay.
-    lost.is_due = lost.destination.empty() || (reason != nullptr && *reason == "expired");
+    // Messages of other systems do not say when. One that has not been through all steps of its delay was lost on its way.
+    lost.is_due =
+        lost.destination.empty() || (reason != nullptr && *reason == "expired" && has_taken_all_steps(message, names));
   }
   return lost;
 }

@@ -48,6 +48,16 @@ TEST(LostMessage, ThatWasLostAtTheFirstStepOfItsDelayIsNotDue) {
   EXPECT_TRUE(lost_message_of(waited, kNames).is_due);
 }
 
+TEST(LostMessage, ThatWasLostAtALaterStepOfItsDelayIsNotDue) {
+  AmqpMessage message = dead_lettered("p.delay.3.1", "expired");
+  message.headers.emplace_back("CC", FieldList{"2>1.2", "0>!", "orders"});
+  EXPECT_FALSE(lost_message_of(message, kNames).is_due);
+  message.headers.front().second =
+      FieldList{FieldTable{{"queue", "p.delay.1.2"}, {"reason", "expired"}},
+                FieldTable{{"queue", "p.delay.3.1"}, {"reason", "expired"}}};
+  EXPECT_TRUE(lost_message_of(message, kNames).is_due);
+}
+
 TEST(LostMessage, WithHeadersOfOtherTypesIsDescribedAllTheSame) {
   AmqpMessage message;
   message.headers = {{"x-death", "x"}, {"CC", 1}, {"bide-queue", FieldTable{}}};

@@ -23,7 +23,7 @@ constexpr Milliseconds kRepeatPauses{60'000};
 }  // namespace
 
 NoticeLog::NoticeLog(const Settings& settings, Publisher& publisher, Stamps& stamps, Timers& timers,
-                     std::shared_ptr<TaskQueue> tasks)
+                     std::shared_ptr<platform::PollableTaskQueue> tasks)
     : settings_(settings),
       names_(settings.prefix),
       publisher_(publisher),
@@ -145,8 +145,7 @@ Status NoticeLog::take_logged(const Delivery& delivery) {
     log_open_ = false;
     const auto retention = std::chrono::microseconds(settings_.notice_retention).count();
     board_.forget_before(platform::real_clock().now().wall_us - retention);
-    Status closed = connection_->close_channel(kLogChannel);
-    return connection_->alive() ? Status() : closed;
+    return connection_->begin_close(kLogChannel);
   }
   if (++unacked_ < kLogAcks) return {};
   unacked_ = 0;

@@ -17,10 +17,10 @@
 #include "brokers/rabbitmq/notices.h"
 #include "brokers/rabbitmq/publisher.h"
 #include "brokers/rabbitmq/stamps.h"
-#include "brokers/rabbitmq/task_queue.h"
 #include "brokers/rabbitmq/timers.h"
 #include "brokers/rabbitmq/topology.h"
 #include "platform/random.h"
+#include "platform/task_queue.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -33,7 +33,7 @@ class NoticeLog {
 
   // Without `settings.notices` there are none, and nothing is read.
   NoticeLog(const Settings& settings, Publisher& publisher, Stamps& stamps, Timers& timers,
-            std::shared_ptr<TaskQueue> tasks);
+            std::shared_ptr<platform::PollableTaskQueue> tasks);
 
   const NoticeBoard& board() const { return board_; }
   // All that was confirmed before the connection is known.
@@ -77,7 +77,7 @@ class NoticeLog {
   Publisher& publisher_;
   Stamps& stamps_;
   Timers& timers_;
-  const std::shared_ptr<TaskQueue> tasks_;
+  const std::shared_ptr<platform::PollableTaskQueue> tasks_;
   platform::SystemRandom random_;
 
   NoticeBoard board_;

@@ -360,7 +360,7 @@ void Publisher::State::close_old(Lane& lane) {
     std::vector<PendingPublish> unanswered = take_back(sent);
     lane.old.erase(lane.old.begin() + static_cast<std::ptrdiff_t>(i));
     resend(lane, std::move(unanswered));
-    if (Status status = connection->close_channel(channel); !status) return lose(status.error());
+    if (Status status = connection->begin_close(channel); !status) return lose(status.error());
   }
 }
 

@@ -70,9 +70,12 @@ void Publisher::State::send_what_can_be_sent(Lane& lane) {
 
 // By way of a delay to an AMQP queue that is bound to `due`.
 Status Publisher::State::prepare_path(const PendingPublish& entry, const std::string& queue, Route& route) {
-  const Milliseconds delay = entry.publication.to.delay;
+  Milliseconds delay = entry.publication.to.delay;
   const Milliseconds passed = std::chrono::floor<Milliseconds>(steady_clock::now() - entry.submitted);
-  const DelayPath path = delay_path(settings.delay, passed < bearable(delay) ? delay : delay - passed);
+  if (passed >= bearable(delay)) delay -= passed;
+  // Only bide's own workers know when a job is due.
+  if (entry.publication.to.kind == Destination::Kind::kReady) delay = before_worker(settings.delay, delay);
+  const DelayPath path = delay_path(settings.delay, delay);
   if (Status status = declared.path(*connection, path); !status) return status;
   route = route_of(names, path, queue);
   return {};

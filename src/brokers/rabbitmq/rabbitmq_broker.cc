@@ -12,10 +12,10 @@
 #include "brokers/rabbitmq/publisher.h"
 #include "brokers/rabbitmq/queue_browser.h"
 #include "brokers/rabbitmq/stamps.h"
-#include "brokers/rabbitmq/task_queue.h"
 #include "core/job_ids.h"
 #include "core/job_rules.h"
 #include "platform/random.h"
+#include "platform/task_thread.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -74,7 +74,17 @@ struct RabbitmqBroker::Parts {
   std::set<std::string> lost_looks;    // Queues whose lost jobs are going to be looked for.
   bool closing = false;
 
-  TaskThread inspecting;
+  platform::TaskThread inspecting;
+
+  // Runs it on the thread that inspects. False: the broker is about to end.
+  bool inspect(std::function<void()> task) {
+    {
+      const std::lock_guard lock(mutex);
+      if (closing) return false;
+    }
+    inspecting.run(std::move(task));
+    return true;
+  }
 
   // One look at a time for each queue: it may take long, and is asked for again and again.
   void bring_back_lost(const std::string& queue) {
@@ -82,7 +92,7 @@ struct RabbitmqBroker::Parts {
       std::lock_guard lock(mutex);
       if (closing || !lost_looks.insert(queue).second) return;
     }
-    inspecting.post([this, queue] {
+    inspect([this, queue] {
       {
         std::lock_guard lock(mutex);
         lost_looks.erase(queue);
@@ -101,9 +111,9 @@ struct RabbitmqBroker::Parts {
       std::lock_guard lock(mutex);
       own = known_queues;
     }
-    const auto inspect = [this, run, done](const std::set<std::string>& all, const std::set<std::string>& paused,
+    const auto with_all = [this, run, done](const std::set<std::string>& all, const std::set<std::string>& paused,
                                            std::shared_ptr<const NoticeBoard> board) {
-      const bool posted = inspecting.post([this, run, all, paused, board = std::move(board)] {
+      const bool posted = inspect([this, run, all, paused, board = std::move(board)] {
         dead.set_notices(board);
         // Two names of one AMQP queue count once.
         std::set<std::string> sources;
@@ -115,8 +125,8 @@ struct RabbitmqBroker::Parts {
       });
       if (!posted) done(closed());
     };
-    if (!settings.notices) return inspect(own, {}, nullptr);
-    consumer.ask_board([own, inspect, done](const Result<const NoticeBoard*>& board) {
+    if (!settings.notices) return with_all(own, {}, nullptr);
+    consumer.ask_board([own, with_all, done](const Result<const NoticeBoard*>& board) {
       if (!board) return done(board.error());
       std::set<std::string> all = (*board)->queues();
       all.insert(own.begin(), own.end());
@@ -124,7 +134,7 @@ struct RabbitmqBroker::Parts {
       for (const std::string& name : all) {
         if ((*board)->is_paused(name)) paused.insert(name);
       }
-      inspect(all, paused, std::make_shared<NoticeBoard>(**board));
+      with_all(all, paused, std::make_shared<NoticeBoard>(**board));
     });
   }
 
@@ -162,7 +172,7 @@ RabbitmqBroker::~RabbitmqBroker() {
     std::lock_guard lock(parts_->mutex);
     parts_->closing = true;
   }
-  parts_->inspecting.close();
+  parts_->inspecting.stop();
   parts_->consumer.close();
   parts_->publisher->close();
 }
@@ -401,7 +411,7 @@ void RabbitmqBroker::purge(std::string queue, Completion<std::uint64_t> done) {
   if (Status known = parts_->dialect->check_queue(queue); !known) return done(known.error());
   const auto purge_ready = [parts, queue, done](const Status& announced) {
     if (!announced) return done(announced.error());
-    const bool posted = parts->inspecting.post([parts, queue, done] {
+    const bool posted = parts->inspect([parts, queue, done] {
       const Result<std::uint32_t> purged = parts->browser.purge(parts->dialect->source(queue));
       // Those that are scheduled are gone already.
       if (!purged) return done(parts->settings.notices ? unconfirmed(purged.error()) : purged.error());

@@ -28,7 +28,8 @@ void* create_string(const redisReadTask* task, char* bytes, std::size_t size) {
   reply->text.assign(bytes, size);
   return reply;
 }
-void* create_array(const redisReadTask* task, int size) {
+template <class Size>  // int before hiredis 1.0.
+void* create_array(const redisReadTask* task, Size size) {
   Reply* reply = make(task);
   reply->kind = Reply::Kind::kArray;
   reply->items.resize(static_cast<std::size_t>(size));
@@ -44,7 +45,19 @@ void* create_nil(const redisReadTask* task) { return make(task); }
 // The reader frees the outermost object only.
 void free_reply(void* reply) { delete static_cast<Reply*>(reply); }
 
-redisReplyObjectFunctions kReplyFunctions = {create_string, create_array, create_integer, create_nil, free_reply};
+// The fields by name: later versions have more, for a protocol that is not spoken here.
+redisReplyObjectFunctions* reply_functions() {
+  static redisReplyObjectFunctions functions = [] {
+    redisReplyObjectFunctions made{};
+    made.createString = create_string;
+    made.createArray = create_array;
+    made.createInteger = create_integer;
+    made.createNil = create_nil;
+    made.freeObject = free_reply;
+    return made;
+  }();
+  return &functions;
+}
 
 constexpr std::array<std::string_view, 9> kAway = {"LOADING",     "READONLY",   "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN",
                                                    "NOREPLICAS", "MISCONF", "BUSY",       "UNKILLABLE"};
@@ -76,7 +89,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const Host& host, const Log
     return Error{ErrorCode::kUnavailable, "cannot connect to Redis at " + host.to_string() + ": " + why};
   }
   redisReaderFree(context->reader);
-  context->reader = redisReaderCreateWithFunctions(&kReplyFunctions);
+  context->reader = redisReaderCreateWithFunctions(reply_functions());
   // Otherwise a buffer that grew for a large answer is given back and grown again for the next.
   context->reader->maxbuf = 1 << 20;
   std::unique_ptr<Connection> connection(new Connection(host, context));

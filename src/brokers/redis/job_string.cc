@@ -1,5 +1,6 @@
 #include "brokers/redis/job_string.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/encoding.h"
@@ -65,6 +66,20 @@ bool decode_spec(std::string_view bytes, Job& job) {
   return in.ok();
 }
 
+std::string encode_history(const std::vector<AttemptError>& history) {
+  std::string tail;
+  Encoder out(tail);
+  for (const AttemptError& error : history) {
+    out.u8(static_cast<std::uint8_t>(Tag::kFault));
+    out.u32(static_cast<std::uint32_t>(13 + error.text.size()));
+    out.u32(error.attempt);
+    out.i64(error.at.time_since_epoch().count());
+    out.u8(static_cast<std::uint8_t>(error.fault));
+    out.raw(error.text);
+  }
+  return tail;
+}
+
 bool decode_tail(std::string_view bytes, JobInfo& info) {
   while (!bytes.empty()) {
     Decoder in(bytes);
@@ -93,22 +108,29 @@ bool decode_tail(std::string_view bytes, JobInfo& info) {
 }  // namespace
 
 std::string encode_new_job(const Job& job) {
+  static const JobPast none;
+  const JobPast& past = job.past ? *job.past : none;
   const std::string spec = encode_spec(job);
+  const std::string tail = encode_history(past.history);
   std::string bytes;
-  bytes.reserve(91 + job.queue.size() + job.unique_key.size() + spec.size() + job.body.size());
+  bytes.reserve(91 + job.queue.size() + job.unique_key.size() + spec.size() + job.body.size() + tail.size());
   Encoder out(bytes);
-  out.u8(static_cast<std::uint8_t>(StoredState::kWaiting));
+  out.u8(static_cast<std::uint8_t>(past.dead ? StoredState::kDead : StoredState::kWaiting));
   out.u8(static_cast<std::uint8_t>(job.priority - core::kLowestPriority));
   out.u8(0);   // Flags.
   out.u8(0);   // How the last attempt ended.
   out.u64(0);  // Token.
-  out.u64(0);  // Since.
+  out.i64(past.dead && past.finished ? past.finished->time_since_epoch().count() : 0);
   out.raw(std::string(kClientBytes, '\0'));
   put_u16(out, 0);  // Worker.
   out.u32(0);       // Lease.
-  for (int counter = 0; counter < 5; ++counter) out.u32(0);
+  out.u32(past.attempts);
+  out.u32(past.counts.failed);
+  out.u32(past.counts.timed_out);
+  out.u32(past.counts.lost);
+  out.u32(past.counts.crashed);
   out.u8(0);  // Unheard.
-  out.u8(0);  // Reason.
+  out.u8(static_cast<std::uint8_t>(past.dead.value_or(DeadReason{})));
   out.u32(job.retry.max_attempts);
   out.i64(job.time_limit.count());
   out.i64(job.expires ? std::max<std::int64_t>(1, job.expires->time_since_epoch().count()) : 0);
@@ -116,11 +138,12 @@ std::string encode_new_job(const Job& job) {
   put_u16(out, job.unique_key.size());
   out.u32(static_cast<std::uint32_t>(spec.size()));
   out.u32(static_cast<std::uint32_t>(job.body.size()));
-  out.u32(0);  // Tail.
+  out.u32(static_cast<std::uint32_t>(tail.size()));
   out.raw(job.queue);
   out.raw(job.unique_key);
   out.raw(spec);
   out.raw(job.body);
+  out.raw(tail);
   return bytes;
 }
 

@@ -124,7 +124,8 @@ Result<Granted> RedisSession::grant(const GrantRequest& request, std::vector<Que
     arguments.add(turn.weight);
     arguments.add(turn.score);
   }
-  Result<Reply> reply = run(Script::kGrant, arguments.all());
+  // Copies are waited for where something is confirmed to somebody.
+  Result<Reply> reply = run(Script::kGrant, arguments.all(), Wait::kNone);
   if (!reply) return reply.error();
   if (reply->items.size() != 6) return unexpected();
   Granted granted;

@@ -71,6 +71,7 @@ RedisStore::RedisStore(Settings settings) : settings_(std::move(settings)) {}
 Capabilities RedisStore::capabilities() const {
   Capabilities all;
   all.save_body = true;
+  all.carries_past = true;
   return all;
 }
 

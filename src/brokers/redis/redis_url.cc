@@ -79,7 +79,6 @@ constexpr std::array kOptions = {
     Option{"dead_retention", [](Settings& s, const std::string& v) { return set_duration<&Settings::dead_retention>(s, v, 0ms, kTenYears); }},
     Option{"replicas", [](Settings& s, const std::string& v) { return set_number<&Settings::replicas>(s, v, 100); }},
     Option{"fsync", set_fsync},
-    Option{"bodies", [](Settings& s, const std::string& v) { return s.bodies = v, Status(); }},
     Option{"sentinel_password", [](Settings& s, const std::string& v) { return s.sentinel_password = v, Status(); }},
 };
 

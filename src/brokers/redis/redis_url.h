@@ -37,9 +37,6 @@ struct Settings {
   // When a change counts as durable.
   std::uint32_t replicas = 0;  // So many replicas have it, too (WAIT).
   bool fsync = false;          // It has been synced to disk, whatever appendfsync says (WAITAOF, Redis 7.2).
-
-  // The database that keeps the bodies; empty: Redis does.
-  std::string bodies = {};
 };
 
 // `rest` is everything behind the colon of the scheme.

@@ -55,7 +55,7 @@ TEST(RedisUrl, NamesTheSentinelsAndTheirMaster) {
 TEST(RedisUrl, UnderstandsItsOptions) {
   const Settings settings = parsed(
       "//h?prefix=shop&patience=2s&result_retention=10m&done_limit=7&client_timeout=2s&dead_retention=30d&replicas=2"
-      "&fsync=yes&bodies=postgres%3A%2F%2Fh%2Fx%3Fa%3D1");
+      "&fsync=yes");
   EXPECT_EQ(settings.prefix, "shop");
   EXPECT_EQ(settings.patience, Milliseconds(2000));
   EXPECT_EQ(settings.result_retention, std::chrono::minutes(10));
@@ -64,7 +64,6 @@ TEST(RedisUrl, UnderstandsItsOptions) {
   EXPECT_EQ(settings.dead_retention, std::chrono::hours(24 * 30));
   EXPECT_EQ(settings.replicas, 2u);
   EXPECT_TRUE(settings.fsync);
-  EXPECT_EQ(settings.bodies, "postgres://h/x?a=1");
 }
 
 TEST(RedisUrl, MistakesAreNamedWithWhatIsAllowed) {

@@ -8,7 +8,8 @@ namespace bide::brokers::redis {
 
 void ScriptArguments::add_job(const Job& job) {
   add_id(job.id);
-  add(job.delay.count());
+  add(job.past ? std::int64_t{-1} : static_cast<std::int64_t>(job.delay.count()));
+  // A job with a past has a due time, or is due now.
   add(job.due ? std::to_string(job.due->time_since_epoch().count()) : std::string());
   add(job.priority - core::kLowestPriority);
   add(job.queue);

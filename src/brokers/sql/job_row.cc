@@ -150,8 +150,8 @@ void JobRow::charge(Fault fault, std::string error, std::int64_t now_ms) {
 }
 
 Values inserted(const Job& job) {
-  return {Value::id(job.id),
-          Value::text(job.queue),
+  Values values = {Value::id(job.id),
+                   Value::text(job.queue),
           Value::text(job.kind),
           Value::text(job.retry.to_string()),
           Value::integer(ms_of(job.due)),
@@ -163,6 +163,18 @@ Values inserted(const Job& job) {
           Value::bytes_or_null(text_of(job.headers)),
           Value::bytes_or_null(job.unique_key),
           Value::borrowed(job.body)};
+  if (!job.past) return values;
+  const JobPast& past = *job.past;
+  const auto integer = [&](auto value) { values.push_back(Value::integer(static_cast<std::int64_t>(value))); };
+  integer(past.dead ? RowState::kDead : RowState::kWaiting);
+  values.push_back(Value::integer(ms_of(past.finished)));
+  for (const std::uint32_t count :
+       {past.attempts, past.counts.failed, past.counts.timed_out, past.counts.lost, past.counts.crashed}) {
+    integer(count);
+  }
+  integer(past.dead ? static_cast<int>(*past.dead) : -1);
+  values.push_back(Value::bytes_or_null(encoded(past.history)));
+  return values;
 }
 
 }  // namespace bide::brokers::sql

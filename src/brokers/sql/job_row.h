@@ -45,7 +45,7 @@ struct JobRow {
   void charge(Fault fault, std::string error, std::int64_t now_ms);
 };
 
-// The columns of `insert`. The job must live until the statement has run.
+// The columns of `insert`, or of `insert_past` where the job has one. The job must live until the statement has run.
 Values inserted(const Job& job);
 
 }  // namespace bide::brokers::sql

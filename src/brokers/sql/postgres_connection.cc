@@ -22,7 +22,10 @@ namespace {
 constexpr Oid kBoolOid = 16, kByteaOid = 17, kInt8Oid = 20, kTextOid = 25, kUuidOid = 2950;
 
 struct PgDeleter {
-  void operator()(PGconn* connection) const { PQfinish(connection); }
+  bool is_borrowed = false;
+  void operator()(PGconn* connection) const {
+    if (!is_borrowed) PQfinish(connection);
+  }
   void operator()(PGresult* result) const { PQclear(result); }
 };
 using PgResult = std::unique_ptr<PGresult, PgDeleter>;
@@ -127,17 +130,21 @@ Rows rows_of(const PGresult* result) {
 
 class PostgresConnection : public SqlConnection {
  public:
-  PostgresConnection(PGconn* connection, const SqlSettings& settings)
-      : connection_(connection),
+  PostgresConnection(PGconn* connection, const SqlSettings& settings, bool is_borrowed = false)
+      : connection_(connection, PgDeleter{is_borrowed}),
+        is_borrowed_(is_borrowed),
         socket_(PQsocket(connection)),
         channel_(settings.schema),
-        prepares_(!settings.is_pooled),
+        prepares_(!settings.is_pooled && !is_borrowed),
         is_pooled_(settings.is_pooled),
         longest_wait_(settings.longest_wait),
+        patience_(settings.patience),
         place_(place_of(settings)),
         statements_(statements_of(settings)) {}
 
-  void begin() override { add_text("BEGIN"); }
+  void begin() override {
+    if (!is_borrowed_) add_text("BEGIN");
+  }
 
   void add(std::string_view statement, Values values) override {
     std::vector<Parameter> parameters;
@@ -165,16 +172,17 @@ class PostgresConnection : public SqlConnection {
 
   void add_notice(Notice notice) override { notices_.insert(std::move(notice)); }
 
-  Result<std::vector<Rows>> run() override { return exchange(false); }
+  Result<std::vector<Rows>> run() override { return is_borrowed_ ? one_by_one() : exchange(false); }
 
   Result<std::vector<Rows>> commit() override {
     for (const Notice& notice : notices_) {
-      add("notify", {Value::text(channel_), Value::text(notice.before), Value::integer(notice.delay_ms), Value::text(notice.behind)});
+      add("notify", {Value::text(channel_), Value::text(notice.before), Value::integer(notice.due_ms), Value::integer(notice.delay_ms),
+                     Value::text(notice.behind)});
     }
-    const std::size_t unwanted = notices_.size() + 1;
+    const std::size_t unwanted = notices_.size() + (is_borrowed_ ? 0 : 1);
     notices_.clear();
-    add_text("COMMIT");
-    auto rows = exchange(true);
+    if (!is_borrowed_) add_text("COMMIT");
+    auto rows = is_borrowed_ ? one_by_one() : exchange(true);
     if (rows) rows->resize(rows->size() - std::min(unwanted, rows->size()));
     return rows;
   }
@@ -182,14 +190,17 @@ class PostgresConnection : public SqlConnection {
   void rollback() override {
     waiting_.clear();
     notices_.clear();
-    if (is_lost()) return;
+    if (is_borrowed_) failure_ = Failure::kRefused;  // Whose transaction it is decides whether to try again.
+    if (is_borrowed_ || is_lost() || PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) return;
     const Failure before = failure_;
     add_text("ROLLBACK");
     (void)exchange(false);
     if (failure_ != Failure::kLost) failure_ = before;
   }
 
-  Failure last_failure() const override { return failure_; }
+  Failure last_failure() const override { return is_borrowed_ ? Failure::kRefused : failure_; }
+  bool is_borrowed() const override { return is_borrowed_; }
+  std::int64_t number() const override { return PQbackendPID(connection_.get()); }
 
   Status execute(const std::string& script) override {
     PQexitPipelineMode(connection_.get());
@@ -224,6 +235,10 @@ class PostgresConnection : public SqlConnection {
     pollfd ready{socket_, POLLIN, 0};
     const int count = poll(&ready, 1, static_cast<int>(at_most.count()));
     if (count > 0 && (PQconsumeInput(connection_.get()) == 0 || is_lost())) return lost(false);
+    if (take_notices(heard) || count > 0 || is_pooled_) return heard;
+    // Silence for that long may be the end of the connection.
+    add_text("SELECT 1");
+    if (const auto alive = exchange(false); !alive) return alive.error();
     take_notices(heard);
     return heard;
   }
@@ -235,9 +250,9 @@ class PostgresConnection : public SqlConnection {
     is_interrupted_ = true;
     shutdown(socket_, SHUT_RDWR);
   }
-  std::int64_t server_started_ms() const override { return started_ms_; }
 
   Status prepare_session() {
+    PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
     PQenterPipelineMode(connection_.get());
     if (!is_pooled_) {
       // The tables change faster than the planner's statistics; every one of our statements has its index.
@@ -247,10 +262,6 @@ class PostgresConnection : public SqlConnection {
         return set;
       }
     }
-    add_text("SELECT floor(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint");
-    const auto started = run();
-    if (!started) return started.error();
-    started_ms_ = started->front().integer(0, 0);
     return {};
   }
 
@@ -328,6 +339,36 @@ class PostgresConnection : public SqlConnection {
     return found->second;
   }
 
+  // False: nothing came for so long that nothing will: a server that stands still, a connection that nobody is behind.
+  bool await_answer() {
+    while (PQisBusy(connection_.get()) != 0) {
+      pollfd ready{socket_, POLLIN, 0};
+      if (poll(&ready, 1, static_cast<int>(patience_.count())) <= 0) return false;
+      if (PQconsumeInput(connection_.get()) == 0) return false;
+    }
+    return true;
+  }
+
+  // On a connection whose mode is not ours to change.
+  Result<std::vector<Rows>> one_by_one() {
+    std::vector<Rows> rows;
+    for (const Waiting& one : std::exchange(waiting_, {})) {
+      std::vector<const char*> values;
+      std::vector<int> lengths;
+      const std::vector<int> formats(one.parameters.size(), 1);
+      for (const Parameter& parameter : one.parameters) {
+        values.push_back(parameter.is_null ? nullptr : parameter.bytes.data());
+        lengths.push_back(static_cast<int>(parameter.bytes.size()));
+      }
+      const PgResult result(PQexecParams(connection_.get(), text_of(one.statement).c_str(), static_cast<int>(values.size()), nullptr,
+                                         values.data(), lengths.data(), formats.data(), 1));
+      const ExecStatusType status = PQresultStatus(result.get());
+      if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return failed(result.get(), false);
+      rows.push_back(rows_of(result.get()));
+    }
+    return rows;
+  }
+
   Result<std::vector<Rows>> exchange(bool is_committing) {
     const std::vector<Waiting> sent = std::exchange(waiting_, {});
     std::vector<Rows> rows;
@@ -343,6 +384,7 @@ class PostgresConnection : public SqlConnection {
     if (PQpipelineSync(connection) == 0 || PQflush(connection) < 0) return lost(is_committing);
     std::optional<Error> error;
     for (const bool is_wanted : expected_) {
+      if (!await_answer()) return lost(is_committing);
       const PgResult result(PQgetResult(connection));
       if (!result) return lost(is_committing);
       const ExecStatusType status = PQresultStatus(result.get());
@@ -355,6 +397,7 @@ class PostgresConnection : public SqlConnection {
       const PgResult end(PQgetResult(connection));  // Null: the end of this one's results.
       if (end) return lost(is_committing);
     }
+    if (!await_answer()) return lost(is_committing);
     const PgResult sync(PQgetResult(connection));
     if (PQresultStatus(sync.get()) != PGRES_PIPELINE_SYNC) return lost(is_committing);
     if (!error) return rows;
@@ -365,14 +408,15 @@ class PostgresConnection : public SqlConnection {
   }
 
   const std::unique_ptr<PGconn, PgDeleter> connection_;
+  const bool is_borrowed_;
   const int socket_;
   const std::string channel_;
   const bool prepares_;
   const bool is_pooled_;
   const Milliseconds longest_wait_;
+  const Milliseconds patience_;
   const std::string place_;
   const std::map<std::string, std::string, std::less<>> statements_;
-  std::int64_t started_ms_ = 0;
   std::map<std::string, std::string> prepared_;  // By statement: its name at the server.
   int generation_ = 0;
   std::vector<Waiting> waiting_;
@@ -383,6 +427,10 @@ class PostgresConnection : public SqlConnection {
 };
 
 }  // namespace
+
+std::unique_ptr<SqlConnection> borrow_postgres(PGconn* connection, const SqlSettings& settings) {
+  return std::make_unique<PostgresConnection>(connection, settings, true);
+}
 
 Result<std::unique_ptr<SqlConnection>> connect_postgres(const SqlSettings& settings) {
   std::vector<const char*> names;

@@ -60,6 +60,9 @@ CREATE TABLE bide.clients (
   queues bytea NOT NULL
 ) WITH (fillfactor = 50);
 
+-- When anybody was heard of, and since when without a break.
+CREATE TABLE bide.pulse (one smallint PRIMARY KEY, seen_ms bigint NOT NULL, since_ms bigint NOT NULL) WITH (fillfactor = 20);
+
 -- What was ever accepted and what became of it, for `bide audit`. A row for each connection, so that none waits for another.
 CREATE TABLE bide.counters (
   slot bigint PRIMARY KEY,
@@ -77,7 +80,8 @@ CREATE FUNCTION bide.enqueue(
 RETURNS uuid LANGUAGE plpgsql AS $function$
 DECLARE
   now_ms bigint := floor(extract(epoch FROM now()) * 1000);
-  at_ms bigint := coalesce(ceil(extract(epoch FROM enqueue.due) * 1000)::bigint, now_ms + ceil(extract(epoch FROM enqueue.delay) * 1000)::bigint);
+  at_ms bigint := CASE WHEN enqueue.due IS NULL AND enqueue.delay <= '0' THEN now_ms
+                       ELSE ceil(extract(epoch FROM coalesce(enqueue.due, now() + enqueue.delay)) * 1000) END;
   made uuid := coalesce(enqueue.id, gen_random_uuid());
   holder uuid;
 BEGIN
@@ -99,7 +103,7 @@ BEGIN
   END IF;
   INSERT INTO bide.counters AS c VALUES (pg_backend_pid(), now_ms, 1, 0, 0, 0, 0, 0, 0, 0, 0)
   ON CONFLICT (slot) DO UPDATE SET touched_ms = excluded.touched_ms, accepted = c.accepted + 1;
-  PERFORM pg_notify({channel}, 'q ' || CASE WHEN at_ms <= now_ms THEN 0 ELSE at_ms END || ' ' || enqueue.queue);
+  PERFORM pg_notify({channel}, 'q ' || greatest(at_ms - now_ms, 0) || ' ' || enqueue.queue);
   RETURN made;
 END $function$;
 

@@ -14,14 +14,32 @@ SELECT version::bigint FROM bide.meta
 
 -- @insert(id[], queue[], kind[], retry[], due_ms[] or null, delay_ms[], expires_ms[], time_limit_ms[], priority[], content_type[],
 --         headers[], unique_key[], body[])
--- In the order of the list: seq is the order of arrival. A due time in the past means now.
+-- In the order of the list: seq is the order of arrival. A due time in the past means now. A delay begins within the
+-- millisecond that has begun: it is counted from the end of it.
 INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body)
-SELECT id, queue, kind, retry, greatest(coalesce(due_ms, {now} + delay_ms), {now}), expires_ms, time_limit_ms, priority::smallint,
+SELECT id, queue, kind, retry, greatest(coalesce(due_ms, {now} + delay_ms + sign(delay_ms)::bigint), {now}), expires_ms, time_limit_ms, priority::smallint,
        content_type, headers, unique_key, body
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
             $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[])
   WITH ORDINALITY AS given(id, queue, kind, retry, due_ms, delay_ms, expires_ms, time_limit_ms, priority, content_type, headers,
                            unique_key, body, place)
+ORDER BY place
+
+-- @insert_past(id[], queue[], kind[], retry[], due_ms[] or null, delay_ms[], expires_ms[], time_limit_ms[], priority[],
+--              content_type[], headers[], unique_key[], body[], state[], finished_ms[] or null, attempts[], failed[], timed_out[],
+--              lost[], crashed[], dead_reason[], history[])
+-- Jobs that come from another broker: a due time that has passed stays as it is.
+INSERT INTO bide.jobs (id, queue, kind, retry, due_ms, expires_ms, time_limit_ms, priority, content_type, headers, unique_key, body,
+                       state, finished_ms, attempts, failed, timed_out, lost, crashed, dead_reason, history)
+SELECT id, queue, kind, retry, coalesce(due_ms, {now} + delay_ms + sign(delay_ms)::bigint), expires_ms, time_limit_ms, priority::smallint, content_type,
+       headers, unique_key, body, state::smallint, CASE WHEN state = 3 THEN coalesce(finished_ms, {now}) END, attempts::integer,
+       failed::integer, timed_out::integer, lost::integer, crashed::integer, dead_reason::smallint, history
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+            $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[],
+            $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::bytea[])
+  WITH ORDINALITY AS given(id, queue, kind, retry, due_ms, delay_ms, expires_ms, time_limit_ms, priority, content_type, headers,
+                           unique_key, body, state, finished_ms, attempts, failed, timed_out, lost, crashed, dead_reason, history,
+                           place)
 ORDER BY place
 
 -- @existing(id[]) -> id
@@ -38,9 +56,9 @@ ON CONFLICT (slot) DO UPDATE SET touched_ms = excluded.touched_ms, accepted = c.
   purged = c.purged + excluded.purged, forgotten = c.forgotten + excluded.forgotten, lost = c.lost + excluded.lost,
   timed_out = c.timed_out + excluded.timed_out, crashed = c.crashed + excluded.crashed
 
--- @notify(channel, before, delay_ms or null, behind)
--- With a delay, the time until which it lasts is said in between.
-SELECT pg_notify($1::text, $2::text || coalesce(($3::bigint + {now})::text, '') || $4::text)
+-- @notify(channel, before, due_ms or null, delay_ms or null, behind)
+-- With a time or a delay, how long it still lasts is said in between: other machines have other clocks.
+SELECT pg_notify($1::text, $2::text || coalesce(greatest(coalesce($3::bigint - {now}, $4::bigint), 0)::text, '') || $5::text)
 
 -- @pick(queue, limit) -> now, job
 -- Ready jobs in order, locked; those that others have locked are passed over. Every priority that the queue has is a range of
@@ -84,6 +102,10 @@ SELECT id, body FROM bide.jobs WHERE id = ANY($1::uuid[])
 -- @lock(id[]) -> now, job
 SELECT {now}, {job} FROM bide.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE
 
+-- @lock_free(id[]) -> now, job
+-- Of these, the ones that nobody else has locked: a handler's own transaction may have settled its job and go on for a while.
+SELECT {now}, {job} FROM bide.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED
+
 -- @done(id[], settled[], result[], result_type[])
 -- What is left of a done job is what it takes to know it again, and its result.
 UPDATE bide.jobs SET state = 2, finished_ms = {now}, settled = given.settled, result = given.result, result_type = given.result_type,
@@ -117,23 +139,32 @@ UPDATE bide.jobs SET deadline_ms = {now} + lease_ms, flags = flags | 2 WHERE id 
 -- @remove(id[])
 DELETE FROM bide.jobs WHERE id = ANY($1::uuid[])
 
--- @overdue(client_timeout_ms, server_started_ms, limit) -> now, is_gone, job
-SELECT {now}, (seen_ms IS NULL OR greatest(seen_ms, $2::bigint) + $1::bigint <= {now})::integer, {job}
+-- @pulse(client_timeout_ms)
+-- When nobody was heard of for a while, the server was away or its clock was set: nobody is to blame for having been silent.
+INSERT INTO bide.pulse AS p VALUES (1, {now}, {now})
+ON CONFLICT (one) DO UPDATE SET seen_ms = {now},
+  since_ms = CASE WHEN abs({now} - p.seen_ms) > $1::bigint / 2 THEN {now} ELSE p.since_ms END
+
+-- @overdue(client_timeout_ms, limit) -> now, is_gone, seen_ms or null, job
+SELECT {now}, (seen_ms IS NULL OR greatest(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1::bigint <= {now})::integer, seen_ms, {job}
 FROM bide.jobs LEFT JOIN (SELECT client AS known, seen_ms FROM bide.clients) AS heard_of ON known = client
 WHERE state = 1 AND (deadline_ms <= {now} OR limit_ms <= {now}
-                     OR ((flags & 1) = 0 AND (seen_ms IS NULL OR greatest(seen_ms, $2::bigint) + $1::bigint <= {now})))
-LIMIT $3::bigint
+                     OR ((flags & 1) = 0 AND (seen_ms IS NULL OR greatest(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1::bigint <= {now})))
+LIMIT $2::bigint
+
+-- @clients_seen(client[]) -> client, seen_ms
+SELECT client, seen_ms FROM bide.clients WHERE client = ANY($1::bigint[]) ORDER BY client FOR UPDATE
 
 -- @next_lease_end() -> now, ms or null
 SELECT {now}, min(least(deadline_ms, limit_ms)) FROM bide.jobs WHERE state = 1
 
--- @forget_clients(client_timeout_ms, server_started_ms)
+-- @forget_clients(client_timeout_ms)
 DELETE FROM bide.clients c
-WHERE greatest(seen_ms, $2::bigint) + $1::bigint <= {now}
+WHERE greatest(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1::bigint <= {now}
   AND NOT EXISTS (SELECT FROM bide.jobs j WHERE j.state = 1 AND j.client = c.client AND (j.flags & 1) = 0)
 
 -- @know_client(client)
-INSERT INTO bide.clients VALUES ($1::bigint, {now}, '') ON CONFLICT (client) DO NOTHING
+INSERT INTO bide.clients VALUES ($1::bigint, {now}, '') ON CONFLICT (client) DO UPDATE SET seen_ms = excluded.seen_ms
 
 -- @keep_alive(client, queues)
 INSERT INTO bide.clients VALUES ($1::bigint, {now}, $2::bytea)
@@ -145,8 +176,8 @@ SELECT {now}, {job} FROM bide.jobs WHERE state = 1 AND client = $1::bigint FOR U
 -- @remove_client(client)
 DELETE FROM bide.clients WHERE client = $1::bigint
 
--- @client_queues(client_timeout_ms, server_started_ms) -> queues
-SELECT queues FROM bide.clients WHERE greatest(seen_ms, $2::bigint) + $1::bigint > {now}
+-- @client_queues(client_timeout_ms) -> queues
+SELECT queues FROM bide.clients WHERE greatest(seen_ms, (SELECT since_ms FROM bide.pulse)) + $1::bigint > {now}
 
 -- @old(state, retention_ms, limit) -> id, flags
 SELECT id, flags FROM bide.jobs WHERE state = $1::bigint AND state >= 2 AND finished_ms <= {now} - $2::bigint

@@ -6,6 +6,7 @@
 
 #include "brokers/database/weighted_turns.h"
 #include "brokers/sql/sql_session_transact.h"
+#include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/retry_decision.h"
 
@@ -28,6 +29,15 @@ Error lease_lost(const JobId& id) {
 
 }  // namespace
 
+std::int64_t after(std::int64_t now_ms, Milliseconds wait) {
+  return now_ms + wait.count() + (wait.count() > 0 ? 1 : 0);
+}
+
+std::string stamp_of(const JobRow& row, const std::map<std::uint64_t, std::int64_t>& seen_ms) {
+  const auto seen = seen_ms.find(row.client);
+  return std::to_string(row.deadline_ms) + "/" + (seen == seen_ms.end() ? "" : std::to_string(seen->second));
+}
+
 Error no_such_job(const JobId& id) {
   return {ErrorCode::kNotFound, "there is no job " + id.to_string() + "; it may be done and forgotten"};
 }
@@ -48,10 +58,10 @@ Values Counts::values(std::int64_t slot) const {
 
 SqlSession::SqlSession(std::unique_ptr<SqlConnection> connection, const SqlSettings& settings)
     : connection_(std::move(connection)), client_timeout_(settings.client_timeout),
-      slot_(static_cast<std::int64_t>((random_.next() >> 1) | 1)) {}
+      slot_(connection_->is_borrowed() ? connection_->number() : static_cast<std::int64_t>((random_.next() >> 1) | 1)) {}
 
-Result<SqlSession::Locked> SqlSession::lock(const std::vector<JobId>& ids) {
-  connection_->add_list("lock", list_of(ids));
+Result<SqlSession::Locked> SqlSession::lock(const std::vector<JobId>& ids, std::string_view statement) {
+  connection_->add_list(statement, list_of(ids));
   auto answers = connection_->run();
   if (!answers) return answers.error();
   Rows& rows = answers->back();
@@ -84,7 +94,7 @@ Result<std::vector<Rows>> SqlSession::commit() {
       connection_->add_notice({.before = "q 0 " + queue});
       continue;
     }
-    if (told.due_ms) connection_->add_notice({.before = "q " + std::to_string(*told.due_ms) + " " + queue});
+    if (told.due_ms) connection_->add_notice({.before = "q ", .due_ms = told.due_ms, .behind = " " + queue});
     if (told.delay_ms) connection_->add_notice({.before = "q ", .delay_ms = told.delay_ms, .behind = " " + queue});
   }
   return connection_->commit();
@@ -116,7 +126,7 @@ void SqlSession::tell_end(const JobRow& row) {
 }
 
 Result<std::vector<Result<Enqueued>>> SqlSession::enqueue(const std::vector<Job>& jobs) {
-  bool is_careful = std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.unique_key.empty(); });
+  bool is_careful = connection_->is_borrowed() || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.unique_key.empty(); });
   return transact<std::vector<Result<Enqueued>>>([&] { return try_enqueue(jobs, std::exchange(is_careful, true)); });
 }
 
@@ -144,14 +154,15 @@ Result<std::vector<std::optional<Result<Enqueued>>>> SqlSession::find_taken(cons
       taken.push_back(Result<Enqueued>(Enqueued{job->id, true}));
       continue;
     }
-    const auto holder = job->unique_key.empty() ? holders.end() : holders.find(job->unique_key);
+    const bool wants_key = !job->unique_key.empty() && !(job->past && job->past->dead);
+    const auto holder = wants_key ? holders.find(job->unique_key) : holders.end();
     if (holder != holders.end()) {
       taken.push_back(Result<Enqueued>(Error{ErrorCode::kAlreadyExists, "the unique key " + core::quoted(job->unique_key) +
                                                                             " is held by job " + holder->second.to_string()}));
       continue;
     }
     there.insert(job->id);
-    if (!job->unique_key.empty()) holders.emplace(job->unique_key, job->id);
+    if (wants_key) holders.emplace(job->unique_key, job->id);
     taken.emplace_back();
   }
   return taken;
@@ -167,19 +178,20 @@ Result<std::vector<Result<Enqueued>>> SqlSession::try_enqueue(const std::vector<
     taken = std::move(*found);
   }
   std::vector<Result<Enqueued>> results;
-  std::vector<Values> rows;
+  std::vector<Values> rows, moved;
   Changes changes;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (taken[i]) {
       results.push_back(*taken[i]);
       continue;
     }
-    rows.push_back(inserted(jobs[i]));
+    (jobs[i].past ? moved : rows).push_back(inserted(jobs[i]));
     results.push_back(Enqueued{jobs[i].id});
     tell_of(jobs[i]);
   }
-  changes.counts.accepted = static_cast<std::int64_t>(rows.size());
+  changes.counts.accepted = static_cast<std::int64_t>(rows.size() + moved.size());
   connection_->add_each("insert", std::move(rows));
+  connection_->add_each("insert_past", std::move(moved));
   if (const auto written = write(changes); !written) return written.error();
   return results;
 }
@@ -190,19 +202,9 @@ Result<Granted> SqlSession::grant(const GrantRequest& request, std::vector<Queue
   const std::vector<QueueTurn> before = turns;
   return transact<Granted>([&]() -> Result<Granted> {
     turns = before;
-    for (const QueueTurn& turn : turns) connection_->add("pick", {Value::text(turn.name), Value::integer(request.room)});
-    auto answers = connection_->run();
-    if (!answers) return answers.error();
-    std::vector<std::vector<JobRow>> ready(turns.size());
-    std::int64_t now_ms = 0;
-    for (std::size_t i = 0; i < turns.size(); ++i) {
-      Rows& rows = (*answers)[answers->size() - turns.size() + i];
-      for (std::size_t row = 0; row < rows.size(); ++row) {
-        now_ms = rows.integer(row, 0);
-        ready[i].push_back(JobRow::read(rows, row, 1));
-      }
-    }
-    Chosen chosen = choose(request, turns, std::move(ready), now_ms);
+    auto ready = pick(turns, request.room);
+    if (!ready) return ready.error();
+    Chosen chosen = choose(request, turns, std::move(*ready));
 
     std::vector<Values> given;
     std::vector<JobId> ids;
@@ -218,17 +220,17 @@ Result<Granted> SqlSession::grant(const GrantRequest& request, std::vector<Queue
     connection_->add_each("grant", std::move(given));
     connection_->add_each("change", std::move(chosen.put_off));
     if (!ids.empty()) connection_->add_list("bodies", list_of(ids));
-    for (const QueueTurn& turn : turns) connection_->add("next_due", {Value::text(turn.name)});
+    const std::size_t asked = ask_next_due(turns);
     auto written = connection_->commit();
     if (!written) return written.error();
     if (!ids.empty()) is_known_ = true;
 
     Granted& granted = chosen.granted;
-    const std::size_t first = written->size() - turns.size();
+    const std::size_t first = written->size() - asked;
     for (std::size_t i = first; i < written->size(); ++i) {
       const Rows& next = (*written)[i];
       granted.now = Time(Milliseconds(next.integer(0, 0)));
-      const auto due_ms = next.integer_or_null(0, 1);
+      const auto due_ms = next.columns() > 1 ? next.integer_or_null(0, 1) : std::nullopt;
       if (!due_ms) continue;
       const Milliseconds wait(std::max<std::int64_t>(0, *due_ms - next.integer(0, 0)));
       granted.next_due = std::min(granted.next_due.value_or(wait), wait);
@@ -256,8 +258,55 @@ Result<Granted> SqlSession::grant(const GrantRequest& request, std::vector<Queue
   });
 }
 
-SqlSession::Chosen SqlSession::choose(const GrantRequest& request, std::vector<QueueTurn>& turns,
-                                      std::vector<std::vector<JobRow>> ready, std::int64_t now_ms) {
+Result<SqlSession::Ready> SqlSession::pick(const std::vector<QueueTurn>& turns, int room) {
+  Ready ready;
+  ready.rows.resize(turns.size());
+  const auto take = [&](Rows& rows, std::size_t turn) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      ready.now_ms = rows.integer(row, 0);
+      ready.rows[turn].push_back(JobRow::read(rows, row, 1));
+    }
+  };
+  if (!connection_->picks_by_priority()) {
+    for (const QueueTurn& turn : turns) connection_->add("pick", {Value::text(turn.name), Value::integer(room)});
+    auto answers = connection_->run();
+    if (!answers) return answers.error();
+    for (std::size_t i = 0; i < turns.size(); ++i) take((*answers)[answers->size() - turns.size() + i], i);
+    return ready;
+  }
+  priorities_.clear();
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    std::int64_t below = core::kHighestPriority + 1;
+    while (ready.rows[i].size() < static_cast<std::size_t>(room)) {
+      connection_->add("next_priority", {Value::text(turns[i].name), Value::integer(below)});
+      const auto found = connection_->run();
+      if (!found) return found.error();
+      if (found->back().size() == 0) break;
+      below = found->back().integer(0, 0);
+      priorities_.emplace_back(turns[i].name, below);
+      const auto left = room - static_cast<std::int64_t>(ready.rows[i].size());
+      connection_->add("pick_priority", {Value::text(turns[i].name), Value::integer(below), Value::integer(left)});
+      auto answers = connection_->run();
+      if (!answers) return answers.error();
+      take(answers->back(), i);
+    }
+  }
+  return ready;
+}
+
+std::size_t SqlSession::ask_next_due(const std::vector<QueueTurn>& turns) {
+  if (!connection_->picks_by_priority()) {
+    for (const QueueTurn& turn : turns) connection_->add("next_due", {Value::text(turn.name)});
+    return turns.size();
+  }
+  for (const auto& [queue, priority] : priorities_) connection_->add("next_due_of", {Value::text(queue), Value::integer(priority)});
+  connection_->add("now", {});
+  return priorities_.size() + 1;
+}
+
+SqlSession::Chosen SqlSession::choose(const GrantRequest& request, std::vector<QueueTurn>& turns, Ready picked) {
+  std::vector<std::vector<JobRow>>& ready = picked.rows;
+  const std::int64_t now_ms = picked.now_ms;
   Chosen chosen;
   std::vector<std::size_t> next(turns.size());
   std::set<JobId> seen;  // A queue may be named twice.
@@ -319,15 +368,18 @@ std::vector<JobId> ids_of(const std::vector<LeaseRef>& leases) {
 
 Result<std::vector<Extended>> SqlSession::extend(const std::vector<LeaseRef>& leases) {
   return transact<std::vector<Extended>>([&]() -> Result<std::vector<Extended>> {
-    const auto locked = lock(ids_of(leases));
+    const auto locked = lock(ids_of(leases), "lock_free");
     if (!locked) return locked.error();
+    // What somebody has locked is about to change; until then it is held.
+    const auto seen = locked->rows.size() == ids_of(leases).size() ? locked : lock(ids_of(leases), "find");
+    if (!seen) return seen.error();
     std::vector<Extended> answers;
     std::set<JobId> held;
     for (const LeaseRef& lease : leases) {
-      const auto found = locked->rows.find(lease.id);
-      const bool is_held = found != locked->rows.end() && found->second.state == RowState::kRunning && found->second.token() == lease.token;
+      const auto found = seen->rows.find(lease.id);
+      const bool is_held = found != seen->rows.end() && found->second.state == RowState::kRunning && found->second.token() == lease.token;
       answers.push_back({.lost = !is_held, .cancel_requested = is_held && found->second.has(JobRow::kCancel)});
-      if (is_held) held.insert(lease.id);
+      if (is_held && locked->rows.contains(lease.id)) held.insert(lease.id);
     }
     if (!held.empty()) connection_->add_list("extend", list_of({held.begin(), held.end()}));
     if (const auto written = connection_->commit(); !written) return written.error();
@@ -385,6 +437,7 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
     return is_repeated ? Status() : Status(lease_lost(ending.lease.id));
   }
   if (from == RowState::kWaiting && row.info.attempts != 0) return lease_lost(ending.lease.id);
+  if (!ending.stamp.empty() && ending.stamp != stamp_of(row, locked.seen_ms)) return lease_lost(ending.lease.id);
   const bool goes_on = ending.how == Ends::kRetry || ending.how == Ends::kReturned || ending.how == Ends::kUnheard;
   if (!ending.is_settled && (ending.how == Ends::kRetry || ending.how == Ends::kDead)) {
     changes.counts.lost += ending.fault == Fault::kLost;
@@ -410,7 +463,7 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
     case Ends::kRetry:
       row.charge(ending.fault, ending.error, locked.now_ms);
       row.state = RowState::kWaiting;
-      row.due_ms = locked.now_ms + ending.after.count();
+      row.due_ms = after(locked.now_ms, ending.after);
       if (ending.body) changes.bodies.push_back({Value::id(ending.lease.id), Value::borrowed(*ending.body)});
       break;
     case Ends::kDead:
@@ -424,7 +477,7 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
       row.info.note = ending.note;
       row.unheard = 0;
       row.state = RowState::kWaiting;
-      if (ending.after.count() > 0) row.due_ms = locked.now_ms + ending.after.count();
+      if (ending.after.count() > 0) row.due_ms = after(locked.now_ms, ending.after);
       break;
     case Ends::kExpired:
       row.dead_reason = static_cast<std::int64_t>(DeadReason::kExpired);
@@ -444,12 +497,33 @@ Status SqlSession::apply(const Ending& ending, Locked& locked, Changes& changes)
   return {};
 }
 
+// Locked, so that a client that is heard of again waits until its fate is decided.
+Status SqlSession::read_clients(Locked& locked, const std::vector<Ending>& endings) {
+  std::set<std::uint64_t> clients;
+  for (const Ending& ending : endings) {
+    const auto found = locked.rows.find(ending.lease.id);
+    if (!ending.stamp.empty() && found != locked.rows.end()) clients.insert(found->second.client);
+  }
+  if (clients.empty()) return {};
+  std::vector<Value> list;
+  for (const std::uint64_t client : clients) list.push_back(Value::integer(static_cast<std::int64_t>(client)));
+  connection_->add_list("clients_seen", std::move(list));
+  const auto answers = connection_->run();
+  if (!answers) return answers.error();
+  const Rows& rows = answers->back();
+  for (std::size_t i = 0; i < rows.size(); ++i) locked.seen_ms[static_cast<std::uint64_t>(rows.integer(i, 0))] = rows.integer(i, 1);
+  return {};
+}
+
 Result<std::vector<Status>> SqlSession::end(const std::vector<Ending>& endings) {
   return transact<std::vector<Status>>([&]() -> Result<std::vector<Status>> {
     std::vector<LeaseRef> leases;
     for (const Ending& ending : endings) leases.push_back(ending.lease);
-    auto locked = lock(ids_of(leases));
+    // An end that nobody asked for does not wait for those who have the job locked: they are doing something with it.
+    const bool is_asked = std::any_of(endings.begin(), endings.end(), [](const Ending& ending) { return ending.is_settled; });
+    auto locked = lock(ids_of(leases), is_asked ? "lock" : "lock_free");
     if (!locked) return locked.error();
+    if (Status stamped = read_clients(*locked, endings); !stamped) return stamped.error();
     Changes changes;
     std::vector<Status> statuses;
     std::vector<const Job*> effects;

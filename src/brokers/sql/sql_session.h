@@ -70,6 +70,7 @@ class SqlSession : public database::Session {
   struct Locked {
     std::int64_t now_ms = 0;  // 0 when there is no row.
     std::map<JobId, JobRow> rows;
+    std::map<std::uint64_t, std::int64_t> seen_ms;  // Of clients, where it matters.
   };
   // What a step has decided, to be written by one commit.
   struct Changes {
@@ -87,7 +88,8 @@ class SqlSession : public database::Session {
   Result<T> transact(Step step);
   template <class Step>
   Status do_transact(Step step);
-  Result<Locked> lock(const std::vector<JobId>& ids);
+  // `statement`: lock, lock_free or find.
+  Result<Locked> lock(const std::vector<JobId>& ids, std::string_view statement = "lock");
   Result<std::vector<Rows>> write(Changes& changes);  // Commits.
   void add_changes(Changes& changes);
   Result<std::vector<Rows>> commit();  // With what is to be told.
@@ -98,8 +100,14 @@ class SqlSession : public database::Session {
     std::vector<Values> put_off;  // For `change`.
     database::Granted granted;
   };
-  Chosen choose(const database::GrantRequest& request, std::vector<database::QueueTurn>& turns,
-                std::vector<std::vector<JobRow>> ready, std::int64_t now_ms);
+  struct Ready {
+    std::int64_t now_ms = 0;  // 0 when there is no row.
+    std::vector<std::vector<JobRow>> rows;  // For each queue, in order.
+  };
+  Result<Ready> pick(const std::vector<database::QueueTurn>& turns, int room);
+  Chosen choose(const database::GrantRequest& request, std::vector<database::QueueTurn>& turns, Ready picked);
+  // How many statements were added.
+  std::size_t ask_next_due(const std::vector<database::QueueTurn>& turns);
 
   Result<std::vector<Result<Enqueued>>> try_enqueue(const std::vector<Job>& jobs, bool is_careful);
   // Which of the jobs are there already, or have a unique key that is held: a result for those, nothing for the others.
@@ -109,6 +117,7 @@ class SqlSession : public database::Session {
   void tell_of(const std::string& queue, std::optional<std::int64_t> due_ms, std::int64_t delay_ms);
   void tell_end(const JobRow& row);
   Status apply(const database::Ending& ending, Locked& locked, Changes& changes);
+  Status read_clients(Locked& locked, const std::vector<database::Ending>& endings);
   void remove(JobRow& row, Changes& changes);
 
   const std::unique_ptr<SqlConnection> connection_;
@@ -116,6 +125,7 @@ class SqlSession : public database::Session {
   platform::SystemRandom random_;
   const std::int64_t slot_;  // Of the counters.
   bool is_known_ = false;    // The client, to the server.
+  std::vector<std::pair<std::string, std::int64_t>> priorities_;  // That the last pick went through.
   // To be told with the commit: for each queue the earliest that has become available, by the clock and by its delay.
   struct Told {
     std::optional<std::int64_t> due_ms;
@@ -127,5 +137,9 @@ class SqlSession : public database::Session {
 // For both halves of the session.
 Error no_such_job(const JobId& id);
 std::vector<Value> list_of(const std::vector<JobId>& ids);
+// A wait begins within the millisecond that has begun: it is counted from the end of it.
+std::int64_t after(std::int64_t now_ms, Milliseconds wait);
+// What overdue() saw of a lease and its client.
+std::string stamp_of(const JobRow& row, const std::map<std::uint64_t, std::int64_t>& seen_ms);
 
 }  // namespace bide::brokers::sql

@@ -164,7 +164,7 @@ Result<std::vector<QueueInfo>> SqlSession::queues() {
   return transact<std::vector<QueueInfo>>([&]() -> Result<std::vector<QueueInfo>> {
     connection_->add("queues", {});
     connection_->add("paused", {});
-    connection_->add("client_queues", {Value::integer(client_timeout_.count()), Value::integer(connection_->server_started_ms())});
+    connection_->add("client_queues", {Value::integer(client_timeout_.count())});
     const auto answers = connection_->commit();
     if (!answers) return answers.error();
     std::map<std::string, QueueInfo> infos;

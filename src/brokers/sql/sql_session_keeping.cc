@@ -6,6 +6,7 @@
 
 #include "brokers/sql/sql_session.h"
 #include "brokers/sql/sql_session_transact.h"
+#include "core/number_text.h"
 #include "core/quote.h"
 
 namespace bide::brokers::sql {
@@ -33,7 +34,7 @@ std::vector<JobId> without_repetitions(const std::vector<JobId>& ids) {
 }
 
 Notice parsed(const std::string& text) {
-  // q DUE QUEUE or e ID
+  // q WAIT QUEUE or e ID
   if (text.starts_with("e ")) {
     const auto id = JobId::parse(std::string_view(text).substr(2));
     if (id) return {.kind = Notice::Kind::kEnded, .id = *id};
@@ -41,21 +42,19 @@ Notice parsed(const std::string& text) {
   const std::size_t space = text.find(' ', 2);
   if (!text.starts_with("q ") || space == std::string::npos) return {};
   Notice notice{.kind = Notice::Kind::kQueue, .queue = text.substr(space + 1)};
-  std::int64_t due_ms = 0;
-  for (const char c : std::string_view(text).substr(2, space - 2)) {
-    if (c < '0' || c > '9') return {};
-    due_ms = due_ms * 10 + (c - '0');
-  }
-  if (due_ms > 0) notice.due = Time(Milliseconds(due_ms));
+  const auto wait_ms = core::parse_integer<std::int64_t>(std::string_view(text).substr(2, space - 2));
+  if (!wait_ms) return {};
+  notice.wait = Milliseconds(std::clamp<std::int64_t>(*wait_ms, 0, Milliseconds(Limits::kDelay).count()));
   return notice;
 }
 
 }  // namespace
 
-Status SqlSession::keep_alive(ClientId client, const std::vector<std::string>& queues, Milliseconds) {
+Status SqlSession::keep_alive(ClientId client, const std::vector<std::string>& queues, Milliseconds client_timeout) {
   return do_transact([&]() -> Status {
     std::string lines;
     for (const std::string& queue : queues) lines += queue + "\n";
+    connection_->add("pulse", {Value::integer(client_timeout.count())});
     connection_->add("keep_alive", {Value::integer(static_cast<std::int64_t>(client)), Value::bytes(lines)});
     const auto written = connection_->commit();
     return written ? Status() : Status(written.error());
@@ -94,11 +93,11 @@ Status SqlSession::close_client(ClientId client, const std::string& note) {
 
 Result<Overdue> SqlSession::overdue(Milliseconds client_timeout, std::size_t limit) {
   const Value timeout = Value::integer(client_timeout.count());
-  const Value started = Value::integer(connection_->server_started_ms());
   return transact<Overdue>([&]() -> Result<Overdue> {
-    connection_->add("overdue", {timeout, started, Value::integer(static_cast<std::int64_t>(limit))});
+    connection_->add("pulse", {timeout});
+    connection_->add("overdue", {timeout, Value::integer(static_cast<std::int64_t>(limit))});
     connection_->add("next_lease_end", {});
-    connection_->add("forget_clients", {timeout, started});
+    connection_->add("forget_clients", {timeout});
     auto answers = connection_->commit();
     if (!answers) return answers.error();
     Overdue overdue;
@@ -106,7 +105,8 @@ Result<Overdue> SqlSession::overdue(Milliseconds client_timeout, std::size_t lim
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::int64_t now_ms = rows.integer(i, 0);
       const bool is_gone = rows.integer(i, 1) != 0;
-      const JobRow row = JobRow::read(rows, i, 2);
+      const auto seen_ms = rows.integer_or_null(i, 2);
+      const JobRow row = JobRow::read(rows, i, 3);
       const bool outlives = row.has(JobRow::kOutlives);
       overdue.leases.push_back({.lease = {row.info.job.id, row.token()},
                                 .info = row.shown(now_ms),
@@ -115,7 +115,8 @@ Result<Overdue> SqlSession::overdue(Milliseconds client_timeout, std::size_t lim
                                                                   : Fault::kLost,
                                 .cancel_requested = row.has(JobRow::kCancel),
                                 .is_unheard = outlives && is_gone && !row.has(JobRow::kDelivered),
-                                .unheard_before = static_cast<std::uint32_t>(row.unheard)});
+                                .unheard_before = static_cast<std::uint32_t>(row.unheard),
+                                .stamp = stamp_of(row, seen_ms ? std::map{std::pair(row.client, *seen_ms)} : std::map<std::uint64_t, std::int64_t>())});
     }
     const Rows& next = (*answers)[answers->size() - 2];
     if (const auto end_ms = next.integer_or_null(0, 1)) {
@@ -260,7 +261,7 @@ Result<std::vector<Status>> SqlSession::replay(const std::vector<JobId>& ids, co
         row.info.counts = {};
       }
       row.state = RowState::kWaiting;
-      row.due_ms = locked->now_ms + options.delay.count();
+      row.due_ms = after(locked->now_ms, options.delay);
       row.info.job.expires.reset();
       row.finished_ms.reset();
       row.dead_reason = -1;

@@ -82,6 +82,7 @@ constexpr std::array kOptions = {
     Option{"socket", [](SqlSettings& s, const std::string& v) { return s.socket = v, Status(); }},
     Option{"pool_mode", set_pooled},
     Option{"longest_wait", [](SqlSettings& s, const std::string& v) { return set_duration(s.longest_wait, v, 10ms, 1h); }},
+    Option{"patience", [](SqlSettings& s, const std::string& v) { return set_duration(s.patience, v, 1s, 24h); }},
     Option{"sslmode", set_tls},
     Option{"sslrootcert", [](SqlSettings& s, const std::string& v) { return s.tls_ca = v, Status(); }},
     Option{"sslcert", [](SqlSettings& s, const std::string& v) { return s.tls_certificate = v, Status(); }},
@@ -162,6 +163,8 @@ Result<SqlSettings> parse_sql_url(Dialect dialect, std::string_view rest) {
   const Status applied = core::apply_url_options(
       core::query_of(rest), [&](auto name, auto value) { return apply_option(settings, name, value); });
   if (!applied) return applied.error();
+  // A lock is held over several transactions while the tables are made.
+  if (settings.is_pooled) settings.creates_schema = false;
   return settings;
 }
 

@@ -36,6 +36,7 @@ struct SqlSettings {
   // session is used. Then the server cannot tell us of anything, and it is asked every `longest_wait`.
   bool is_pooled = false;
   Milliseconds longest_wait{1'000};
+  Milliseconds patience{60'000};  // How long one answer of the server is waited for.
 
   // TLS as the client libraries do it: disable, prefer, require, verify-ca, verify-full.
   std::string tls = {};

@@ -66,6 +66,7 @@ Result<std::unique_ptr<database::Session>> SqlStore::connect() {
 Capabilities SqlStore::capabilities() const {
   Capabilities all;
   all.save_body = true;
+  all.carries_past = true;
   return all;
 }
 

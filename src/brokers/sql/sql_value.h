@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -74,6 +75,7 @@ class Rows {
   explicit Rows(std::size_t columns = 1) : columns_(columns) {}
   Cell& add() { return cells_.emplace_back(); }
 
+  std::size_t columns() const { return columns_; }
   std::size_t size() const { return cells_.size() / columns_; }
   const Cell& at(std::size_t row, std::size_t column) const { return cells_[row * columns_ + column]; }
   std::int64_t integer(std::size_t row, std::size_t column) const { return at(row, column).integer; }

@@ -11,7 +11,7 @@ constexpr std::string_view kJobColumns =
     "time_limit_ms, deadline_ms, limit_ms, expires_ms, finished_ms, settled, dead_reason, content_type, headers, retry, "
     "unique_key, worker, note, history, result, result_type, octet_length(body)";
 constexpr std::string_view kPostgresNow = "floor(extract(epoch FROM now()) * 1000)::bigint";
-constexpr std::string_view kMysqlNow = "CAST(FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) AS SIGNED)";
+constexpr std::string_view kMysqlNow = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)";
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {

@@ -169,7 +169,7 @@ TEST_F(EnqueueRoute, APastIsForAdministrators) {
   EXPECT_EQ(field_of(found, "state"), "dead");
   EXPECT_EQ(field_of(found, "attempts"), "2");
   EXPECT_EQ(field_of(found, "dead_reason"), "exhausted");
-  EXPECT_EQ(field_of(found, "finished"), "2020-01-02T00:00:00Z");
+  EXPECT_EQ(field_of(found, "finished"), "2020-01-02T00:00:00.000Z");
   expect_problem(post("/v1/jobs", R"({"kind":"a","past":{"attemps":2}})"), 400, "unknown_field", "attempts");
   expect_problem(post("/v1/jobs", R"({"kind":"a","past":{"finished":"2020-01-02T00:00:00Z"}})"), 422, "invalid_past");
 }

@@ -189,21 +189,40 @@ local function remove(id, h, front, why)
 end
 
 -- Accepts the job whose 7 arguments begin at ARGV[i]: id, delay, due time or '', priority (0 to 200), queue, unique key,
--- and its string behind DUE and PLACE. 1: accepted, 0: there is one with this id, otherwise the id of the job that holds
--- the unique key.
+-- and its string behind DUE and PLACE. A delay of -1: its due time stays as it is though it has passed. 1: accepted, 0: there
+-- is one with this id, otherwise the id of the job that holds the unique key.
 local function accept(i)
   local id, delay, due, priority, queue, key = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4], ARGV[i + 5]
-  if key ~= '' then
+  local rest = ARGV[i + 6]
+  local is_dead = string.byte(rest, 1) == DEAD  -- It comes from another broker.
+  if key ~= '' and not is_dead then
     if redis.call('EXISTS', job_key(id)) == 1 then return 0 end
     local holder = redis.call('HGET', base .. 'u', key)
     if holder then return holder end
   end
-  due = due == '' and due_after(delay) or math.max(tonumber(due), now)
+  if due == '' then
+    due = due_after(math.max(delay, 0))
+  else
+    due = delay < 0 and tonumber(due) or math.max(tonumber(due), now)
+  end
+  local finished = now
+  if is_dead then
+    finished = struct.unpack('<I8', rest, 13)
+    if finished == 0 then
+      finished = now
+      rest = string.sub(rest, 1, 12) .. struct.pack('<I8', now) .. string.sub(rest, 21)
+    end
+  end
   local place = next_number()
-  if not redis.call('SET', job_key(id), struct.pack('<I8I8', due, place) .. ARGV[i + 6], 'NX') then return 0 end
+  if not redis.call('SET', job_key(id), struct.pack('<I8I8', due, place) .. rest, 'NX') then return 0 end
+  count('accepted', 1)
+  if is_dead then
+    redis.call('SADD', base .. 'queues', queue)
+    redis.call('ZADD', base .. 'dead:' .. queue, finished, member_of(place, id))
+    return 1
+  end
   if key ~= '' then redis.call('HSET', base .. 'u', key, id) end
   wait_in_lane(id, priority, queue, due, place)
-  count('accepted', 1)
   return 1
 end
 local ACCEPT_ARGUMENTS = 7

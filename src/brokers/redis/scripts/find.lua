@@ -5,12 +5,12 @@
 --
 -- the time, the job's string or nil, the name of its worker
 
-write_without_memory()
 local id = ARGV[1]
 local job = redis.call('GET', job_key(id))
 if not job then return {now} end
 local h = {struct.unpack(HEADER, job)}
 if ARGV[2] == '1' and (h[STATE] == WAITING or h[STATE] == RUNNING) and not has(h[FLAGS], WATCHED) then
+  write_without_memory()
   h[FLAGS] = with(h[FLAGS], WATCHED)
   save_header(id, h)
 end

@@ -1,0 +1,165 @@
+#include "brokers/database/database_broker.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <set>
+#include <thread>
+
+#include "bide/wait.h"
+#include "brokers/database/database_broker_test_store.h"
+#include "brokers/database/weighted_turns.h"
+
+namespace bide::brokers::database {
+namespace {
+
+bool eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+JobId id_of(std::uint8_t number) {
+  std::array<std::uint8_t, JobId::kSize> bytes{};
+  bytes[0] = number;
+  return JobId(bytes);
+}
+
+Lease lease_of(std::uint8_t number) {
+  Lease lease;
+  lease.job.id = id_of(number);
+  lease.job.kind = "work";
+  lease.token = number;
+  return lease;
+}
+
+std::shared_ptr<DatabaseBroker> open(const std::shared_ptr<Script>& script, Milliseconds client_timeout = Milliseconds(5'000)) {
+  auto opened = DatabaseBroker::open(std::make_unique<ScriptedStore>(script), {.client_timeout = client_timeout, .retention = {}});
+  EXPECT_TRUE(opened);
+  return *opened;
+}
+
+TEST(DatabaseBroker, CallsThatArriveDuringAStepAreJoinedIntoTheNext) {
+  auto script = std::make_shared<Script>();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool go_on = false;
+  std::vector<std::size_t> batches;
+  script->enqueue = [&, plain = script->enqueue](const std::vector<Job>& jobs) {
+    std::unique_lock lock(mutex);
+    batches.push_back(jobs.size());
+    changed.notify_all();
+    changed.wait(lock, [&] { return go_on; });
+    lock.unlock();
+    return plain(jobs);
+  };
+  const auto broker = open(script);
+  Job job;
+  job.kind = "work";
+  std::atomic<int> answered = 0;
+  const auto enqueue = [&] { broker->enqueue({job}, [&](auto results) { answered += results && results->front(); }); };
+  enqueue();
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !batches.empty(); });
+  }
+  for (int i = 0; i < 10; ++i) enqueue();
+  {
+    const std::lock_guard lock(mutex);
+    go_on = true;
+    changed.notify_all();
+  }
+  EXPECT_TRUE(eventually([&] { return answered == 11; }));
+  EXPECT_EQ(batches, (std::vector<std::size_t>{1, 10}));
+}
+
+TEST(DatabaseBroker, ABusyProcessStillSaysThatItLives) {
+  auto script = std::make_shared<Script>();
+  std::atomic<int> signs = 0;
+  std::atomic<bool> stop = false;
+  script->keep_alive = [&] { return ++signs, Status(); };
+  script->end = [&](const std::vector<Ending>& endings) {
+    while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // The settling lane does not come back.
+    return std::vector<Status>(endings.size());
+  };
+  const auto broker = open(script, Milliseconds(400));
+  auto subscription = broker->subscribe({}, [](std::vector<Lease>) {});
+  ASSERT_TRUE(subscription);
+  broker->settle({Settlement{.lease = {id_of(1), 1}}}, [](auto) {});
+  EXPECT_TRUE(eventually([&] { return signs >= 5; }));
+  stop = true;
+}
+
+TEST(DatabaseBroker, LeasesWhoseGrantWasNotAnsweredAreGivenBack) {
+  auto script = std::make_shared<Script>();
+  std::atomic<int> grants = 0;
+  std::mutex mutex;
+  std::set<std::uint64_t> returned;
+  script->grant = [&](const GrantRequest&) -> Result<Granted> {
+    if (++grants == 1) return Error{ErrorCode::kUnconfirmed, "the connection is gone"};
+    return Granted();
+  };
+  script->leases_of = [] { return std::vector<LeaseRef>{{id_of(7), 7}}; };
+  script->end = [&](const std::vector<Ending>& endings) {
+    const std::lock_guard lock(mutex);
+    for (const Ending& ending : endings) {
+      if (ending.how == Ends::kReturned && !ending.is_settled) returned.insert(ending.lease.token);
+    }
+    return std::vector<Status>(endings.size());
+  };
+  const auto broker = open(script);
+  auto subscription = broker->subscribe({}, [](std::vector<Lease>) {});
+  ASSERT_TRUE(subscription);
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return returned.contains(7);
+  }));
+}
+
+TEST(DatabaseBroker, ALeaseThatTheServerStillHasIsNotForgottenHere) {
+  auto script = std::make_shared<Script>();
+  std::atomic<int> grants = 0;
+  std::atomic<int> asked = 0;
+  script->grant = [&](const GrantRequest&) -> Result<Granted> {
+    Granted granted;
+    if (++grants == 1) granted.leases.push_back(lease_of(3));
+    return granted;
+  };
+  // The server was away and has given it its whole time anew.
+  script->leases_of = [&] { return ++asked, std::vector<LeaseRef>{{id_of(3), 3}}; };
+  const auto broker = open(script);
+  auto subscription = broker->subscribe({.credit = 1, .lease = Milliseconds(50)}, [](std::vector<Lease>) {});
+  ASSERT_TRUE(subscription);
+  EXPECT_TRUE(eventually([&] { return asked >= 3; }));
+  EXPECT_EQ(grants, 1) << "its credit was free again";
+}
+
+TEST(DatabaseBroker, AWatchIsAskedForAgainWhenTheFirstTimeFailed) {
+  auto script = std::make_shared<Script>();
+  std::atomic<int> asked = 0;
+  script->watch = [&](JobId) -> Result<JobInfo> {
+    if (++asked <= 3) return Error{ErrorCode::kIoError, "not now"};
+    JobInfo info;
+    info.state = JobState::kDone;
+    return info;
+  };
+  const auto broker = open(script);
+  const auto info = wait<JobInfo>([&](auto done) { (void)broker->watch(id_of(1), std::move(done)); });
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->state, JobState::kDone);
+}
+
+TEST(WeightedTurns, AreSpreadInProportionAmongThoseThatCanGive) {
+  std::vector<QueueTurn> turns = {{.name = "heavy", .weight = 3}, {.name = "light", .weight = 1}, {.name = "idle", .weight = 100}};
+  std::string order;
+  for (int i = 0; i < 8; ++i) order += next_turn(turns, [](std::size_t index) { return index < 2; })->name[0];
+  EXPECT_EQ(order, "hhlhhhlh");
+  EXPECT_EQ(next_turn(turns, [](std::size_t) { return false; }), nullptr);
+}
+
+}  // namespace
+}  // namespace bide::brokers::database

@@ -1,0 +1,73 @@
+// OutboxBroker: a local store in front of another broker. A job is accepted when it is on the local disk; a Forwarder hands
+// it to the target. Everything but enqueue goes to the target; a job that is still in the outbox is found there, and can be
+// cancelled there.
+//
+//   amqp://host/vhost?outbox=./outbox
+//
+// Several processes can use one outbox: the one that owns its directory hands the jobs on. It belongs to one target, whose
+// address is written beside it.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "brokers/shared/shared_store.h"
+#include "core/forwarding_broker.h"
+#include "outbox/absent_broker.h"
+#include "outbox/forwarder.h"
+
+namespace bide::outbox {
+
+struct OutboxOptions {
+  std::string directory = {};
+  std::uint64_t max_jobs = 1'000'000;  // Beyond it enqueue is refused.
+  std::string target = {};             // Its address, without passwords.
+};
+
+struct OutboxStatus {
+  std::uint64_t waiting = 0;
+  std::uint64_t dead = 0;  // Refused by the target for good.
+  std::optional<Time> oldest = {};  // Since when the first one waits.
+  bool forwards_here = false;       // This process hands them on.
+  Forwarder::Stats forwarder = {};
+};
+
+class OutboxBroker : public core::ForwardingBroker, public core::ForwardingInspector {
+ public:
+  // Returns without the target, if that is not there: it is tried again and again. kInvalidArgument: the outbox belongs to
+  // another target; or what the target itself says about its settings. Otherwise as of a data directory.
+  static Result<std::unique_ptr<OutboxBroker>> open(OutboxOptions options, OpenTarget open_target);
+  ~OutboxBroker() override;
+
+  void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
+  // Of the outbox, or of the target when the outbox is well.
+  Pressure pressure() const override;
+  Capabilities capabilities() const override;
+
+  void find(JobId id, Completion<JobInfo> done) override;
+  void explain(JobId id, Completion<Explanation> done) override;
+  GiveUp watch(JobId id, Completion<JobInfo> done) override;
+  void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
+
+  Result<OutboxStatus> status() const;
+
+ protected:
+  Broker& next_broker() const override;
+  Inspector& next_inspector() const override;
+
+ private:
+  OutboxBroker(std::unique_ptr<brokers::shared::SharedStore> store, OpenTarget open_target);
+
+  std::string problem() const;
+  // As it will be at the target; nothing: it is not in the outbox.
+  static std::optional<JobInfo> shown(Result<JobInfo> found);
+
+  std::unique_ptr<brokers::shared::SharedStore> store_;
+  mutable AbsentBroker absent_;
+  const std::unique_ptr<Forwarder> forwarder_;
+};
+
+}  // namespace bide::outbox
