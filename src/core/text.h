@@ -1,9 +1,10 @@
-// Text helpers: ASCII case, blanks, tokens of HTTP, hexadecimal digits.
+// Text helpers: ASCII case, blanks, tokens of HTTP, hexadecimal digits, base64.
 
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -68,5 +69,9 @@ inline std::string to_hex(std::string_view bytes) {
   for (const char c : bytes) append_hex(text, static_cast<unsigned char>(c));
   return text;
 }
+
+// Base64 of RFC 4648 with padding, strictly: no other characters, no bits left over.
+std::string to_base64(std::string_view bytes);
+std::optional<std::string> from_base64(std::string_view text);  // Nothing when it is not base64.
 
 }  // namespace bide::core

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/base64.h"
 #include "core/text.h"
 #include "core/time_text.h"
 #include "core/utf8.h"
