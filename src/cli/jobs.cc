@@ -13,8 +13,8 @@
 #include "core/duration.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/text.h"
 #include "core/time_text.h"
-#include "core/base64.h"
 #include "core/utf8.h"
 
 namespace bide::cli {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "core/text.h"
 #include "core/utf8.h"
 
 namespace bide::core {
@@ -37,24 +38,10 @@ void append_escaped(std::string& out, std::string_view bytes, const Character& c
     out += bytes;
     return;
   }
-  switch (character.code) {
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    case '\'':
-      out += "\\'";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    default:
-      break;
+  if (const char letter = character.code == '\'' ? '\'' : escape_letter(character.code)) {
+    out += '\\';
+    out += letter;
+    return;
   }
   const bool one_byte = character.size == 1;
   if (character.valid && !is_harmful(character.code)) {

@@ -1,8 +1,10 @@
-// Text helpers: ASCII case, blanks, tokens of HTTP, hexadecimal digits.
+// Text helpers: ASCII case, blanks, tokens of HTTP, hexadecimal digits, base64.
 
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,6 +36,22 @@ constexpr bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_token(c); });
 }
 
+// What stands behind the backslash for these characters, in JSON and in our messages; 0: none does.
+constexpr char escape_letter(std::uint32_t code) {
+  switch (code) {
+    case '\n':
+      return 'n';
+    case '\r':
+      return 'r';
+    case '\t':
+      return 't';
+    case '\\':
+      return '\\';
+    default:
+      return 0;
+  }
+}
+
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 // -1: not a hexadecimal digit.
@@ -51,5 +69,9 @@ inline std::string to_hex(std::string_view bytes) {
   for (const char c : bytes) append_hex(text, static_cast<unsigned char>(c));
   return text;
 }
+
+// Base64 of RFC 4648 with padding, strictly: no other characters, no bits left over.
+std::string to_base64(std::string_view bytes);
+std::optional<std::string> from_base64(std::string_view text);  // Nothing when it is not base64.
 
 }  // namespace bide::core

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base64.h"
 #include "core/utf8.h"
 
 namespace bide::core {

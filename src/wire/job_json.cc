@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "core/base64.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/text.h"
 #include "core/utf8.h"
 #include "wire/fields.h"
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/base64.h"
 #include "core/text.h"
 #include "core/time_text.h"
 #include "core/utf8.h"
@@ -35,24 +34,10 @@ bool is_plain(std::uint64_t bytes) {
 }
 
 void append_escaped(std::string& out, char c) {
-  switch (c) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      break;
+  if (const char letter = c == '"' ? '"' : core::escape_letter(static_cast<unsigned char>(c))) {
+    out += '\\';
+    out += letter;
+    return;
   }
   out += "\\u00";
   core::append_hex(out, static_cast<unsigned char>(c));

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <utility>
 
-#include "core/base64.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/number_text.h"
 #include "core/quote.h"
+#include "core/text.h"
 #include "core/time_text.h"
 
 namespace bide::wire {

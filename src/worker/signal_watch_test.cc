@@ -1,4 +1,4 @@
-#include "worker/signal_watch.h"
+#include "worker/worker_state.h"
 
 #include <signal.h>
 

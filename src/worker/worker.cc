@@ -6,7 +6,6 @@
 
 #include "worker/attempt_runner.h"
 #include "worker/handler_threads.h"
-#include "worker/signal_watch.h"
 #include "worker/worker_state.h"
 
 namespace bide {

@@ -5,9 +5,9 @@
 #include <iterator>
 #include <variant>
 
+#include "core/broker_answers.h"
 #include "core/completion.h"
 #include "core/job_rules.h"
-#include "core/broker_answers.h"
 #include "platform/clock.h"
 
 namespace bide::brokers::database {

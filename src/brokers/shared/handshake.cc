@@ -1,4 +1,4 @@
-#include "brokers/shared/handshake.h"
+#include "brokers/shared/shared_client.h"
 
 #include <utility>
 

@@ -22,13 +22,26 @@
 
 #include "bide/broker.h"
 #include "bide/inspector.h"
+#include "bide/result.h"
 #include "brokers/shared/calls.h"
 #include "brokers/shared/frame.h"
-#include "brokers/shared/handshake.h"
 #include "brokers/shared/send_queue.h"
 #include "brokers/shared/wire.h"
+#include "platform/local_socket.h"
 
 namespace bide::brokers::shared {
+
+struct OwnerConnection {
+  platform::LocalSocket socket;
+  FrameReader incoming;  // May hold more than the handshake.
+  Capabilities capabilities;
+};
+
+// Connects to the process that owns a data directory, and exchanges the hello frames, for which it waits at most so long.
+//
+// kUnavailable: nobody answers; there may be an owner who is about to. kNewerVersion: the owner's bide is newer.
+// kUnsupported: it is older. kPermissionDenied: it is another user's.
+Result<OwnerConnection> connect_to_owner(const std::string& directory, Milliseconds at_most);
 
 // This process has become the owner: here is what to ask from now on.
 struct LocalOwner {

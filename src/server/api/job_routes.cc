@@ -8,7 +8,6 @@
 #include "server/api/api_state.h"
 #include "server/api/caller_inspector.h"
 #include "server/http/digest.h"
-#include "core/base64.h"
 #include "wire/change_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/quote.h"
-#include "core/base64.h"
+#include "core/text.h"
 #include "server/http/digest.h"
 
 namespace bide::server {

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/text.h"
 #include "core/time_text.h"
-#include "core/base64.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 

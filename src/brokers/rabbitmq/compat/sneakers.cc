@@ -8,8 +8,8 @@
 #include "brokers/rabbitmq/job_message.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/text.h"
 #include "core/time_text.h"
-#include "core/base64.h"
 
 namespace bide::brokers::rabbitmq::compat {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "brokers/rabbitmq/compat/json_text.h"
-#include "core/base64.h"
+#include "core/text.h"
 
 namespace bide::brokers::rabbitmq::compat {
 namespace {

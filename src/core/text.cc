@@ -1,4 +1,4 @@
-#include "core/base64.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <array>
