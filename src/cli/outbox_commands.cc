@@ -52,7 +52,14 @@ std::string status_text(const OutboxStatus& status) {
 
 int show_status(const Invocation& call) {
   const Client client = open_client(call, Missing::kCreate);
-  const OutboxStatus status = take(outbox_of(client).status());
+  OutboxStatus status = take(outbox_of(client).status());
+  // Opening it has just begun to hand jobs on: what comes of the first try is worth a moment.
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (status.waiting > 0 && status.forwards_here && !status.forwarder.reached && status.forwarder.problem.empty() &&
+         std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    status = take(outbox_of(client).status());
+  }
   print(call, status_json(status), status_text(status));
   const bool stuck = status.waiting > 0 && !status.forwarder.problem.empty();
   return stuck || status.dead > 0 ? kJobFailed : kOk;

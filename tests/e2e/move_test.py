@@ -80,7 +80,7 @@ class MoveTest(command.CommandTest):
         chance = random.Random(time.time_ns())
         hits = 0
         for _ in range(kills):
-            mover = self.start("move", "--from", source, "--to", target, "--rate", "5000", *words)
+            mover = self.start("move", "--from", source, "--to", target, "--rate", "500", *words)
             time.sleep(chance.uniform(0.02, 0.35))
             hits += mover.poll() is None
             mover.kill()

@@ -17,6 +17,9 @@ SOURCE = os.path.abspath(sys.argv[1])
 NAMES = {
     "libxxhash-dev": (["xxhash"], "xxhash"),
     "librabbitmq-dev": (["librabbitmq"], "rabbitmq-c"),
+    "libpq-dev": (["libpq"], "libpq"),
+    "libmariadb-dev": (["libmariadb"], "mariadb-connector-c"),
+    "libhiredis-dev": (["hiredis"], "hiredis"),
     "libcurl4-openssl-dev": (["curl"], "libcurl"),
     "libboost1.81-dev": (["boost-asio", "boost-beast"], "boost"),
     "libssl-dev": (["openssl"], "openssl"),

@@ -106,6 +106,12 @@ void ServerBroker::mark_delivered(std::vector<LeaseRef> leases) {
   if (call) broker_->mark_delivered(std::move(leases));
 }
 
+void ServerBroker::save_body(LeaseRef lease, std::string body, Completion<void> done) {
+  const Call call(*this);
+  if (!call) return done(closed());
+  broker_->save_body(lease, std::move(body), std::move(done));
+}
+
 Pressure ServerBroker::pressure() const {
   const Call call(*this);
   if (!call) return {Pressure::Level::kBlocked, kClosedText, Milliseconds(1000)};

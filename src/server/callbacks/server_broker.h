@@ -30,6 +30,7 @@ class ServerBroker : public Broker {
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void mark_delivered(std::vector<LeaseRef> leases) override;
+  void save_body(LeaseRef lease, std::string body, Completion<void> done) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override { return capabilities_; }
 
