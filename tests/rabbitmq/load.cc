@@ -5,6 +5,7 @@
 
 #include "bide/inspector.h"
 #include "bide/wait.h"
+#include "core/broker_answers.h"
 #include "crash/read_back.h"
 #include "crash/witness.h"
 #include "platform/fatal.h"
@@ -156,7 +157,15 @@ void Load::work(std::uint64_t seed) {
     Lease lease;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return closing_ || !leases_.empty(); });
+      changed_.wait(lock, [this] { return closing_ || !leases_.empty() || !unsaid_.empty(); });
+      if (!unsaid_.empty()) {
+        const auto say_again = std::move(unsaid_.front());
+        unsaid_.pop_front();
+        lock.unlock();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        say_again();
+        continue;
+      }
       if (leases_.empty()) return;
       lease = std::move(leases_.front());
       leases_.pop_front();
@@ -192,17 +201,27 @@ void Load::settle(const Lease& lease, std::uint64_t chance) {
   if (is_final) note_asked(lease.job.id);
   const std::shared_ptr<crash::HistoryWriter> history = worker_history();
   history->say_all(lines);
-  const std::vector<Job> effects = settlement.effects;
-  worker_.broker->settle({std::move(settlement)},
-                         [this, history, lease, is_final, effects](Result<std::vector<Status>> answer) {
-                           const bool accepted = answer && answer->front();
-                           const bool lost = answer && !accepted && answer->front().error().code == ErrorCode::kLeaseLost;
-                           if (accepted) history->say("settled " + words(lease));
-                           if (lost) history->say("not_settled " + words(lease));
-                           if (!accepted) return;
-                           for (const Job& effect : effects) note_confirmed(effect.id);
-                           if (is_final) note_ended(lease.job.id);
-                         });
+  send(settlement, words(lease), is_final, history);
+}
+
+void Load::send(const Settlement& settlement, const std::string& lease, bool is_final,
+                const std::shared_ptr<crash::HistoryWriter>& history) {
+  worker_.broker->settle({settlement}, [this, history, lease, is_final, settlement](const Result<std::vector<Status>>& answer) {
+    const Status status = core::status_at(answer, 0);
+    if (status) {
+      history->say("settled " + lease);
+      for (const Job& effect : settlement.effects) note_confirmed(effect.id);
+      if (is_final) note_ended(settlement.lease.id);
+      return;
+    }
+    if (status.error().code == ErrorCode::kLeaseLost) history->say("not_settled " + lease);
+    if (core::ends_lease(status)) return;
+    // As a worker does: whoever does not know says it again, which is harmless.
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    unsaid_.push_back([this, settlement, lease, is_final, history] { send(settlement, lease, is_final, history); });
+    changed_.notify_all();
+  });
 }
 
 void Load::note_confirmed(const JobId& id) {

@@ -96,6 +96,8 @@ class Load {
   void enqueue(std::vector<Job> jobs);
   void work(std::uint64_t seed);
   void settle(const Lease& lease, std::uint64_t chance);
+  void send(const Settlement& settlement, const std::string& lease, bool is_final,
+            const std::shared_ptr<crash::HistoryWriter>& history);
   void note_confirmed(const JobId& id);
   void note_asked(const JobId& id);
   void note_ended(const JobId& id);
@@ -120,6 +122,7 @@ class Load {
   mutable std::mutex mutex_;  // Guards everything below.
   mutable std::condition_variable changed_;
   std::deque<Lease> leases_;
+  std::deque<std::function<void()>> unsaid_;  // Settlements of which nobody knows what became.
   bool closing_ = false;
   std::unordered_map<JobId, Fate> fates_;
   std::uint64_t confirmed_ = 0;

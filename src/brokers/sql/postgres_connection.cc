@@ -19,7 +19,7 @@
 namespace bide::brokers::sql {
 namespace {
 
-constexpr Oid kBoolOid = 16, kByteaOid = 17, kInt8Oid = 20, kTextOid = 25, kUuidOid = 2950;
+constexpr Oid kByteaOid = 17, kInt8Oid = 20, kTextOid = 25, kUuidOid = 2950;
 
 struct PgDeleter {
   bool is_borrowed = false;
