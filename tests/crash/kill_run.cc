@@ -87,7 +87,13 @@ class Run {
     for (const Post& post : posts_) {
       if (post.role.starts_with("producer")) end(post.name);
     }
+    const auto opens_until = steady_clock::now() + kDrainAtMost;
     auto client = Client::open(url_);
+    // A server that was killed a moment ago may still be reading its data.
+    while (!client && client.error().code == ErrorCode::kUnavailable && steady_clock::now() < opens_until) {
+      std::this_thread::sleep_for(100ms);
+      client = Client::open(url_);
+    }
     if (!client) throw std::runtime_error("the broker does not open: " + client.error().message);
     can_ = client->broker().capabilities();
     const auto until = steady_clock::now() + kDrainAtMost;
