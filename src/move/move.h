@@ -5,7 +5,7 @@
 // A job is copied first and removed from the source when the target has confirmed it. So that nobody runs it in between:
 //
 //   - Where the source can list, pause and cancel, its queues are paused, which outlives a mover that is killed; what runs is
-//     waited for. See held_queues.h and docs/decisions/0020-moving-jobs.md.
+//     waited for. See held_queues.h and docs/decisions/0014-moving-jobs.md.
 //   - Elsewhere (RabbitMQ) the mover leases what is ready, as a worker does, and acknowledges what the target has. What waits
 //     for its time cannot be seen there, and comes when it is due.
 
