@@ -154,13 +154,13 @@ std::vector<RabbitmqQueue> RabbitmqServer::queues() {
       Leader = case amqqueue:get_pid(Q) of
         {Cluster, Node} -> case ra_leaderboard:lookup_leader(Cluster) of {_, N} -> N; _ -> Node end;
         Pid -> node(Pid) end,
-      Info = case catch rabbit_amqqueue:info(Q, [messages, consumers]) of Known when is_list(Known) -> Known; _ -> gone end,
+      Info = case catch rabbit_amqqueue:info(Q, [messages, consumers]) of Known when is_list(Known) -> Known; _ -> [] end,
       Number = fun(Key) -> case proplists:get_value(Key, Info, 0) of V when is_integer(V) -> V; _ -> 0 end end,
       Messages = case Type == quorum andalso
                       (catch ra:leader_query(amqqueue:get_pid(Q), fun rabbit_fifo:query_messages_total/1, 1000)) of
         {ok, {_, Total}, _} when is_integer(Total) -> Total;
         _ -> Number(messages) end,
-      Info == gone orelse
+      Info == [] orelse
         io:format("~ts ~p ~p ~p ~p~n", [Name, Type, Messages, Number(consumers), Leader])
     end, rabbit_amqqueue:list()))"));
   std::vector<RabbitmqQueue> all;
