@@ -88,7 +88,8 @@ install_missing() {
   while IFS=$'\t' read -r package why; do wanted+=("$package"); done < <(packages_for "$@")
   installed=" $(dpkg-query -W -f '${Package}:${db:Status-Status} ' "${wanted[@]}" 2> /dev/null || true)"
   for package in "${wanted[@]}"; do
-    [[ "$installed" == *" $package:installed "* ]] || missing+=("$package")
+    # A command can be there from elsewhere: a Node.js that is not Debian's brings npm along, and Debian's npm conflicts with it.
+    [[ "$installed" == *" $package:installed "* ]] || command -v "$package" > /dev/null || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then
     return

@@ -27,6 +27,12 @@ struct Enqueued {
   bool existed = false;  // A job with this id was there already; nothing was written.
 };
 
+struct Published {
+  JobId id = {};             // Of the event.
+  std::uint32_t groups = 0;  // Queues that have it, now or from an earlier call. A broker that cannot count says 1 for some.
+  std::uint32_t full = 0;    // Queues that are bound to its topic and are full: they do not have it.
+};
+
 struct Extended {
   bool lost = false;              // Not ours any more: stop, the outcome would be refused.
   bool cancel_requested = false;  // Somebody cancelled the job: stop soon.
@@ -58,8 +64,11 @@ struct Capabilities {
   bool due_order = true;          // What becomes due at different times arrives in that order, however close.
   bool lasting_leases = true;     // outlives_process is obeyed.
   bool audit = true;
+  bool requests = true;           // Replies to requests arrive: watch() of one's own requests works.
   bool carries_past = false;      // Job::past is honoured; otherwise a job that has one is refused.
   bool save_body = false;         // While the attempt goes on; otherwise with its outcome only.
+  bool events = false;            // publish, bind and bindings.
+  bool group_limits = false;      // Binding::most, keep and idle are obeyed; otherwise a binding that has one is refused.
   bool virtual_time = false;      // Its clock can be moved by the test kit.
   std::string why_not = {};       // One line for people about what is missing.
 };
@@ -109,6 +118,18 @@ class Broker {
   // written. kUnavailable: nothing was done. kUnconfirmed: the job may exist; with an id of your own it can be enqueued
   // again without harm where capabilities() has idempotent_ids.
   virtual void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) = 0;
+
+  // An event is a job whose kind is its topic: words between dots. Each queue that is bound to the topic at that moment
+  // (Inspector::bind) gets a copy, with an id that follows from the event's and the queue's, and the event's id in the header
+  // bide-event-id. When it succeeds every one of them has it, durably; when it fails none has, unless kUnconfirmed. Its queue
+  // is not looked at. One result for each event, in order.
+  //
+  // kInvalidArgument: see Limits; the topic has an empty word; unique_key or past are given. Otherwise as with enqueue:
+  // with an id of your own an event can be published again without harm where capabilities() has idempotent_ids.
+  virtual void publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) {
+    (void)events;
+    done(Error{ErrorCode::kUnsupported, "this broker has no events"});
+  }
 
   // The attempt is counted and written down before its lease is handed to the sink.
   virtual Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) = 0;

@@ -25,6 +25,7 @@
 //     }
 //
 //     auto finished = client->wait_for(*id, 30s);  // What became of it, and its result.
+//     auto reply = client->request("render", "<p>", {.timeout = 2s}).get();  // Or ask, and get a reply.
 //   }
 //
 // A client is a cheap handle: copies share one connection, or one store, which closes with the last of them. Every
@@ -32,18 +33,26 @@
 
 #pragma once
 
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bide/body.h"
 #include "bide/broker.h"
 #include "bide/enqueue_options.h"
 #include "bide/inspector.h"
+#include "bide/request.h"
 #include "bide/result.h"
 
 namespace bide {
+
+namespace rpc {
+class Requester;
+}
 
 class Client {
  public:
@@ -82,6 +91,36 @@ class Client {
                      Completion<JobId> done);
   void enqueue_async(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done);
 
+  // Gives an event to every group that is bound to its topic, all of them or none; see bide/events.h. Options as for a
+  // job, but queue and unique_key: those would be mistakes.
+  Result<Published> publish(std::string_view topic, std::string_view body, const EnqueueOptions& options = {});
+  template <TypedBody T>
+  Result<Published> publish(std::string_view topic, const T& body, const EnqueueOptions& options = {}) {
+    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    return publish_job(typed_job(topic, body, options));
+  }
+
+  // Asks a worker and waits for its reply; see bide/request.h. T is Reply, std::string, void or a type with a BodyCodec. The
+  // future is always answered.
+  //
+  // kHandlerFailed: with the handler's words. kTimedOut: no reply in time. kInvalidArgument: the message names the field, or
+  // the reply is no T. kUnsupported: this broker carries no replies. Otherwise as enqueue.
+  template <class T = Reply, class Body>
+  std::future<Result<T>> request(std::string_view kind, const Body& body, const RequestOptions& options = {}) {
+    auto promise = std::make_shared<std::promise<Result<T>>>();
+    std::future<Result<T>> reply = promise->get_future();
+    request_async<T>(kind, body, options, [promise](Result<T> result) { promise->set_value(std::move(result)); });
+    return reply;
+  }
+  // The completion runs on a thread of the broker or of the client: it must not block.
+  template <class T = Reply, class Body>
+  void request_async(std::string_view kind, const Body& body, const RequestOptions& options,
+                     std::type_identity_t<Completion<T>> done) {
+    send_request(make_typed_request(kind, body, options), options.timeout,
+                 [done = std::move(done)](Result<Reply> reply) { done(decode_reply<T>(std::move(reply))); });
+  }
+  RequestStats request_stats() const;
+
   // kNotFound: there is no such job, or it is done and forgotten.
   Result<JobInfo> find(JobId id) const;
 
@@ -107,6 +146,9 @@ class Client {
     return job;
   }
   Result<JobId> enqueue_job(Job job);
+  Result<Published> publish_job(Job event);
+  void send_request(Job job, Milliseconds timeout, Completion<Reply> done);
+  std::shared_ptr<rpc::Requester> requester() const;  // Null once closed.
   std::shared_ptr<Broker> shared_broker() const;  // Null once closed.
 
   std::shared_ptr<State> state_;

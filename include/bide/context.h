@@ -16,6 +16,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -26,6 +28,7 @@
 #include "bide/body.h"
 #include "bide/enqueue_options.h"
 #include "bide/lease.h"
+#include "bide/request.h"
 #include "bide/result.h"
 
 namespace bide {
@@ -54,7 +57,8 @@ class Context {
   const std::vector<AttemptError>& history() const { return lease_.history; }
   Time due() const { return lease_.due; }
 
-  // When the time limit is reached. From then on the attempt is timed out, whatever the handler still does.
+  // When the time limit or the deadline of a request is reached. From then on the attempt is timed out, whatever the handler
+  // still does.
   std::chrono::steady_clock::time_point deadline() const;
 
   // Asked to stop when the time limit is reached, the lease is lost, the job is cancelled, or the worker stops and
@@ -80,6 +84,18 @@ class Context {
     return enqueue(std::move(job));
   }
   Result<JobId> enqueue(Job job);
+
+  // Asks another worker, as Client::request does, but not beyond deadline(): whoever waits for this handler does not wait
+  // longer. Not an effect: it is sent at once. A worker whose threads all wait for requests to itself answers none of them.
+  template <class T = Reply, class Body>
+  std::future<Result<T>> request(std::string_view kind, const Body& body, const RequestOptions& options = {}) {
+    auto promise = std::make_shared<std::promise<Result<T>>>();
+    std::future<Result<T>> reply = promise->get_future();
+    send_request(make_typed_request(kind, body, options), options.timeout, [promise](Result<Reply> result) {
+      promise->set_value(decode_reply<T>(std::move(result)));
+    });
+    return reply;
+  }
 
   // Kept with the job for a while once it is done. At most Limits::kBodyBytes: with more the attempt fails. Without a
   // content type it is kDefaultContentType.
@@ -110,6 +126,7 @@ class Context {
  private:
   friend class worker::AttemptRunner;
   Context(const Lease& lease, worker::Attempt& attempt) : lease_(lease), attempt_(attempt) {}
+  void send_request(Job job, Milliseconds timeout, std::function<void(Result<Reply>)> done);
 
   const Lease& lease_;
   worker::Attempt& attempt_;

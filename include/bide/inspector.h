@@ -42,6 +42,20 @@ struct QueueInfo {
   int workers = 0;                     // Subscriptions that take from it.
 };
 
+// Which events a queue gets. Such a queue is a group: whoever takes from it shares its events.
+struct Binding {
+  std::string queue = {};
+  // Of topics: words between dots, where * stands for one word and # for any number of them, also none.
+  std::vector<std::string> patterns = {};
+
+  // What it keeps while nobody takes from it. 0: no limit.
+  std::uint64_t most = 0;  // With so many jobs waiting, now or for their time, it gets no further events.
+  Milliseconds keep{0};    // An event that was not begun by then is dead, as expired.
+  Milliseconds idle{0};    // Nobody has subscribed to it for so long: it is unbound, and what waits in it is removed.
+
+  friend bool operator==(const Binding&, const Binding&) = default;
+};
+
 // Empty fields match everything.
 struct JobFilter {
   std::vector<JobState> states = {};
@@ -112,6 +126,16 @@ class Inspector {
   virtual void pause(std::string queue, bool paused, Completion<void> done) = 0;
   // Removes every scheduled and ready job of the queue; how many.
   virtual void purge(std::string queue, Completion<std::uint64_t> done) = 0;
+
+  // From now on the queue gets these events (Broker::publish), whatever it was bound to before. Without patterns it is
+  // unbound: what waits in it stays, unless its binding had `idle`. kInvalidArgument: a pattern or a limit is not one.
+  virtual void bind(Binding binding, Completion<void> done) {
+    (void)binding;
+    done(Error{ErrorCode::kUnsupported, "this broker has no events"});
+  }
+  virtual void bindings(Completion<std::vector<Binding>> done) {
+    done(Error{ErrorCode::kUnsupported, "this broker has no events"});
+  }
 };
 
 }  // namespace bide

@@ -35,6 +35,8 @@ enum class ErrorCode {
   kNewerVersion,      // Written by a newer bide: upgrade this one.
   kIoError,           // The disk or the connection failed.
   kUnsupported,       // This broker cannot do that; the message says why.
+  kHandlerFailed,     // The handler of a request said no, or failed; the message is its own. Change the request.
+  kTimedOut,          // No reply before the deadline. The handler may have run all the same: tell whoever waits.
 };
 
 std::string_view to_string(ErrorCode code);

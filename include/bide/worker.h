@@ -116,7 +116,8 @@ class Worker {
   // A handler may take (const Job&, Context&), (const Job&), (body, Context&), (body) with the body as std::string_view
   // or const std::string&, (Context&) or nothing; it returns void, Outcome, or one of Outcome's members. It is called
   // from several threads at once. Two handlers for one kind are a mistake that start() reports. The kind `*` stands for
-  // every kind that has no handler of its own.
+  // every kind that has no handler of its own; `order.*` and `order.#` for those that match it as the topic of an event
+  // (bide/events.h), the first that was added.
   template <class F>
   void handle(std::string kind, F handler) {
     add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
@@ -131,6 +132,23 @@ class Worker {
     static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
     add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
       return decode_and_call<Body>(handler, context);
+    });
+  }
+
+  // A handler that answers requests: what it returns is the reply, as bytes (std::string, std::string_view, const char*), as
+  // a Reply, or as a type with a BodyCodec; void is an empty one. It takes what a handler takes. An exception is a failure,
+  // which arrives as kHandlerFailed with its text; a handler that wants to say more returns an Outcome, as with handle().
+  template <class F>
+  void reply(std::string kind, F handler) {
+    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
+      return call<Returns::kReply>(handler, context.job(), context);
+    });
+  }
+  template <class Body, class F>
+  void reply(std::string kind, F handler) {
+    static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
+      return decode_and_call<Body, Returns::kReply>(handler, context);
     });
   }
 
@@ -167,29 +185,42 @@ class Worker {
   template <class>
   static constexpr bool kNever = false;
 
-  template <class F, class... Args>
+  // What a handler returns: an outcome, or a reply.
+  enum class Returns { kOutcome, kReply };
+
+  template <Returns kReturns, class F, class... Args>
   static Outcome outcome_of(F& handler, Args&&... args) {
-    if constexpr (std::is_void_v<std::invoke_result_t<F&, Args...>>) {
+    using Value = std::decay_t<std::invoke_result_t<F&, Args...>>;
+    if constexpr (std::is_void_v<Value>) {
       handler(std::forward<Args>(args)...);
       return Done{.result = {}, .content_type = {}};
-    } else {
+    } else if constexpr (kReturns == Returns::kOutcome || std::is_constructible_v<Outcome, Value>) {
       return Outcome(handler(std::forward<Args>(args)...));
+    } else if constexpr (std::is_same_v<Value, Reply>) {
+      Reply reply = handler(std::forward<Args>(args)...);
+      return Done{.result = std::move(reply.body), .content_type = std::move(reply.content_type)};
+    } else if constexpr (!TypedBody<Value>) {
+      return Done{.result = std::string(std::string_view(handler(std::forward<Args>(args)...))), .content_type = {}};
+    } else {
+      static_assert(HasBodyCodec<Value>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+      return Done{.result = BodyCodec<Value>::encode(handler(std::forward<Args>(args)...)),
+                  .content_type = std::string(BodyCodec<Value>::kContentType)};
     }
   }
 
-  template <class F>
+  template <Returns kReturns = Returns::kOutcome, class F>
   static Outcome call(F& handler, const Job& job, Context& context) {
     const std::string& body = job.body;
-    if constexpr (std::is_invocable_v<F&, const Job&, Context&>) return outcome_of(handler, job, context);
-    else if constexpr (std::is_invocable_v<F&, const std::string&, Context&>) return outcome_of(handler, body, context);
-    else if constexpr (std::is_invocable_v<F&, const Job&>) return outcome_of(handler, job);
-    else if constexpr (std::is_invocable_v<F&, const std::string&>) return outcome_of(handler, body);
-    else if constexpr (std::is_invocable_v<F&, Context&>) return outcome_of(handler, context);
-    else if constexpr (std::is_invocable_v<F&>) return outcome_of(handler);
+    if constexpr (std::is_invocable_v<F&, const Job&, Context&>) return outcome_of<kReturns>(handler, job, context);
+    else if constexpr (std::is_invocable_v<F&, const std::string&, Context&>) return outcome_of<kReturns>(handler, body, context);
+    else if constexpr (std::is_invocable_v<F&, const Job&>) return outcome_of<kReturns>(handler, job);
+    else if constexpr (std::is_invocable_v<F&, const std::string&>) return outcome_of<kReturns>(handler, body);
+    else if constexpr (std::is_invocable_v<F&, Context&>) return outcome_of<kReturns>(handler, context);
+    else if constexpr (std::is_invocable_v<F&>) return outcome_of<kReturns>(handler);
     else static_assert(kNever<F>, "a handler takes (const Job&, Context&), (body, Context&), or less");
   }
 
-  template <class Body, class F>
+  template <class Body, Returns kReturns = Returns::kOutcome, class F>
   static Outcome decode_and_call(F& handler, Context& context) {
     std::optional<Body> body;
     try {
@@ -198,8 +229,8 @@ class Worker {
       return dead("the body cannot be decoded: " + std::string(error.what()));
     }
     const Body& decoded = *body;
-    if constexpr (std::is_invocable_v<F&, const Body&, Context&>) return outcome_of(handler, decoded, context);
-    else return outcome_of(handler, decoded);
+    if constexpr (std::is_invocable_v<F&, const Body&, Context&>) return outcome_of<kReturns>(handler, decoded, context);
+    else return outcome_of<kReturns>(handler, decoded);
   }
 
   void add_handler(std::string kind, Handler handler);

@@ -20,6 +20,7 @@
 #include "brokers/remote/remote_broker.h"
 #include "brokers/remote/remote_url.h"
 #include "brokers/shared/shared_store.h"
+#include "brokers/sql/sql_body_store.h"
 #include "brokers/sql/sql_settings.h"
 #include "brokers/sql/sql_store.h"
 #include "core/did_you_mean.h"
@@ -156,6 +157,17 @@ Result<OpenedBroker> open_rabbitmq(std::string_view rest, const OpenOptions&) {
   return OpenedBroker{broker, broker};
 }
 
+// Where the bodies of jobs on Redis are.
+Result<sql::SqlSettings> parse_bodies(std::string_view url) {
+  const std::string_view scheme = url.substr(0, url.find(':'));
+  const bool is_postgres = scheme == "postgres" || scheme == "postgresql";
+  if (!is_postgres && scheme != "mysql" && scheme != "mariadb") {
+    return invalid("the URL of a database is needed, such as mysql://user:password@host:3306/database or postgres://...");
+  }
+  return sql::parse_sql_url(is_postgres ? sql::Dialect::kPostgres : sql::Dialect::kMysql,
+                            url.substr(std::min(scheme.size() + 1, url.size())));
+}
+
 template <bool sentinel>
 Result<OpenedBroker> open_redis(std::string_view rest, const OpenOptions&) {
   Result<redis::Settings> settings = redis::parse_redis_url(rest, sentinel);
@@ -163,7 +175,13 @@ Result<OpenedBroker> open_redis(std::string_view rest, const OpenOptions&) {
   const database::KeepingOptions keeping{
       .client_timeout = settings->client_timeout,
       .retention = {.done = settings->result_retention, .dead = settings->dead_retention}};
-  auto opened = database::DatabaseBroker::open(std::make_unique<redis::RedisStore>(std::move(*settings)), keeping);
+  std::unique_ptr<database::BodyStore> bodies;
+  if (!settings->bodies.empty()) {
+    const Result<sql::SqlSettings> place = parse_bodies(settings->bodies);
+    if (!place) return Error{place.error().code, "bodies: " + place.error().message};
+    bodies = std::make_unique<sql::SqlBodyStore>(*place);
+  }
+  auto opened = database::DatabaseBroker::open(std::make_unique<redis::RedisStore>(std::move(*settings), std::move(bodies)), keeping);
   if (!opened) return opened.error();
   return OpenedBroker{*opened, *opened};
 }

@@ -23,8 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr Flag kLimitFlag = {"--limit", "N", "at most so many, from 1"};
-constexpr std::size_t kNoLimit = 1'000'000'000;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kMostWatched = 2000;
 constexpr std::size_t kFewestFailures = 5;
@@ -35,7 +33,7 @@ JobPage dead_jobs(Client& client, const Invocation& call, std::size_t otherwise,
   filter.states = {JobState::kDead};
   filter.bodies = bodies;
   const auto most = static_cast<std::int64_t>(otherwise);
-  const std::int64_t limit = call.number(kLimitFlag.name, most, 1, static_cast<std::int64_t>(kNoLimit));
+  const std::int64_t limit = call.number(kMostFlag.name, most, 1, static_cast<std::int64_t>(kNoLimit));
   return list_all(client, filter, static_cast<std::size_t>(limit), call.value_or(kCursorFlag.name, ""));
 }
 
@@ -237,19 +235,10 @@ class Replay {
   std::vector<Status> statuses_;
 };
 
-// What would be replayed, by kind.
-int print_plan(const Invocation& call, const std::vector<JobInfo>& jobs) {
+std::map<std::string, std::uint64_t> by_kind(const std::vector<JobInfo>& jobs) {
   std::map<std::string, std::uint64_t> kinds;
   for (const JobInfo& info : jobs) ++kinds[info.job.kind];
-  JsonObject by_kind;
-  Table table;
-  for (const auto& [kind, count] : kinds) {
-    by_kind.add(kind, count);
-    table.row({"  " + kind, std::to_string(count)});
-  }
-  print(call, JsonObject().add("would_replay", jobs.size()).add("by_kind", by_kind),
-        "would replay " + std::to_string(jobs.size()) + " jobs\n" + table.text());
-  return kOk;
+  return kinds;
 }
 
 int replay_dead(const Invocation& call) {
@@ -265,7 +254,7 @@ int replay_dead(const Invocation& call) {
                "replayed: " + can.why_not);
   }
   const std::vector<JobInfo> jobs = chosen(client, call);
-  if (call.has(kDryRunFlag.name)) return print_plan(call, jobs);
+  if (call.has(kDryRunFlag.name)) return print_plan(call, {"replay", "replayed"}, by_kind(jobs));
   return Replay(client, call, jobs, plan).run();
 }
 
@@ -288,6 +277,7 @@ int delete_dead(const Invocation& call) {
     print(call, JsonObject().add("jobs", JsonArray()), "no dead jobs match\n");
     return kOk;
   }
+  if (call.has(kDryRunFlag.name)) return print_plan(call, {"delete", "deleted"}, by_kind(jobs));
   confirm(call, "delete " + std::to_string(jobs.size()) + " dead jobs for good" + span_of(jobs));
   std::vector<JobId> ids;
   for (const JobInfo& info : jobs) ids.push_back(info.job.id);
@@ -319,7 +309,7 @@ int export_dead(const Invocation& call) {
 }
 
 std::vector<Flag> with_filters(std::vector<Flag> flags) {
-  flags.insert(flags.begin(), {kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kLimitFlag});
+  flags.insert(flags.begin(), {kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kMostFlag});
   flags.push_back(kUrlFlag);
   return flags;
 }
@@ -359,7 +349,7 @@ std::vector<Command> dead_commands() {
        .summary = "Delete dead jobs for good",
        .details = "`--until 1w` deletes those that died more than a week ago; `--since 1w` those of the last week.",
        .arguments = {kIds},
-       .flags = with_filters({kAll, kYesFlag, kJsonFlag}),
+       .flags = with_filters({kAll, kDryRunFlag, kYesFlag, kJsonFlag}),
        .run = delete_dead},
       {.path = "dead export",
        .summary = "Write dead jobs to stdout, one JSON object a line",

@@ -26,6 +26,7 @@
 #include "bide/client.h"
 #include "bide/worker.h"
 #include "cli/command.h"
+#include "cli/demo_server.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
 #include "cli/jobs.h"
@@ -313,6 +314,7 @@ int demo(const Invocation& call) {
   const std::string url = url_of_directory(directory);
   // What is wrong with the place is said before the shop opens.
   (void)open_client(url, Missing::kCreate);
+  if (call.has("--serve")) return serve_demo(url, call.value("--listen").value_or("127.0.0.1:7070"));
   DemoRun run(url, call.json());
   run.tell("a shop opens; its jobs live in " + directory);
   int deaths = 0;
@@ -336,8 +338,11 @@ int demo(const Invocation& call) {
 std::vector<Command> demo_commands() {
   return {{.path = "demo",
            .summary = "Watch a shop's evening: orders, failures, a poison job, a reminder",
-           .details = "It takes a quarter of a minute. The data directory is kept, so that other commands can be tried on it.",
-           .flags = {{"--dir", "DIR", "where the jobs shall live; default: a new temporary directory"}, kJsonFlag},
+           .details = "It takes a quarter of a minute. The data directory is kept, so that other commands can be tried on it.\n\n"
+                      "With --serve the shop stays open until Ctrl-C, behind a server with the dashboard.",
+           .flags = {{"--serve", "", "a shop that stays open, and the dashboard to watch it"},
+                     {"--listen", "ADDRESS", "HOST:PORT of the dashboard; default: 127.0.0.1:7070"},
+                     {"--dir", "DIR", "where the jobs shall live; default: a new temporary directory"}, kJsonFlag},
            .run = demo}};
 }
 

@@ -32,6 +32,8 @@ constexpr std::array kExitOfError = {
     ExitOfError{ErrorCode::kNewerVersion, kDamagedData},
     ExitOfError{ErrorCode::kIoError, kInputOutput},
     ExitOfError{ErrorCode::kUnsupported, kUnreachable},
+    ExitOfError{ErrorCode::kHandlerFailed, kJobFailed},
+    ExitOfError{ErrorCode::kTimedOut, kTryAgain},
 };
 
 std::string_view code_of(const Failure& failure) {

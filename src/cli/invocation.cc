@@ -158,6 +158,15 @@ std::optional<Time> Invocation::since(std::string_view flag) const {
   return *parsed;
 }
 
+std::optional<Time> Invocation::until(std::string_view flag) const {
+  const auto text = value(flag);
+  if (!text) return std::nullopt;
+  if (const auto ahead = core::parse_duration(*text)) return now() + checked(flag, *text, *ahead);
+  const auto parsed = core::parse_time(*text);
+  if (!parsed) fail_flag(flag, parsed.error().message + "; or a duration from now, such as 2h");
+  return *parsed;
+}
+
 std::int64_t Invocation::number(std::string_view flag, std::int64_t otherwise, std::int64_t lowest,
                                 std::int64_t highest) const {
   const auto text = value(flag);

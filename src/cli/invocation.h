@@ -43,6 +43,8 @@ class Invocation {
   std::optional<Time> time(std::string_view flag) const;
   // A time, or a duration counted back from now.
   std::optional<Time> since(std::string_view flag) const;
+  // A time, or a duration counted from now on.
+  std::optional<Time> until(std::string_view flag) const;
   std::int64_t number(std::string_view flag, std::int64_t otherwise, std::int64_t lowest, std::int64_t highest) const;
   JobId job_id(std::size_t position) const;
   std::vector<JobId> job_ids() const;  // All arguments.

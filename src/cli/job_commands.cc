@@ -1,7 +1,10 @@
 // bide job: looking at single jobs and putting them right.
 
 #include <algorithm>
+#include <future>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +26,16 @@ namespace {
 constexpr Flag kPageFlag = {"--limit", "N", "jobs on a page, 1 to 1000; default: 50"};
 constexpr Argument kIdArgument = {"ID", "of the job"};
 constexpr Argument kIdsArgument = {"ID", "of the job; several are fine", false, true};
+constexpr Argument kMaybeIdsArgument = {"ID", "of the job; without any, the flags choose", true, true};
+constexpr Flag kStateFlag = {"--state", "STATE", "scheduled, ready, running, done or dead; may be given several times", true};
+
+// Of the commands that act on everything that matches.
+std::vector<Flag> with_matching(std::vector<Flag> flags) {
+  const auto matching = {kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kStateFlag,
+                         Flag{"--all", "", "everything that waits"}, kMostFlag, kDryRunFlag, kYesFlag, kUrlFlag, kJsonFlag};
+  flags.insert(flags.end(), matching.begin(), matching.end());
+  return flags;
+}
 
 // The broker sorts each part by itself; its cursors go behind the part's name.
 struct Part {
@@ -118,7 +131,28 @@ int retry(const Invocation& call) {
                         }));
 }
 
+// What matches the filter, for cancel and reschedule. Without --state it is what waits: a running attempt is meant only when
+// that is said.
+JobFilter filter_of_waiting(const Invocation& call) {
+  if (!has_filter(call) && call.values("--state").empty() && !call.has("--all")) {
+    fail_usage("which ones? Give ids, a filter such as --kind, or --all for everything that waits");
+  }
+  JobFilter filter = filter_of(call);
+  for (const std::string& state : call.values("--state")) filter.states.push_back(parse_state(state));
+  if (filter.states.empty()) filter.states = {JobState::kScheduled, JobState::kReady};
+  return filter;
+}
+
 int cancel(const Invocation& call) {
+  if (call.arguments().empty()) {
+    const JobFilter filter = filter_of_waiting(call);
+    Client client = open_client(call, Missing::kRefuse);
+    // With one state, only those that are still in it.
+    const CancelOptions options{.state = filter.states.size() == 1 ? std::optional(filter.states[0]) : std::nullopt};
+    return change_matching(call, client, filter, {"cancel", "cancelled"}, [&](const std::vector<JobId>& ids) {
+      return ask<std::vector<Status>>([&](auto done) { client.inspector().cancel(ids, options, std::move(done)); });
+    });
+  }
   const std::vector<JobId> ids = call.job_ids();
   Client client = open_client(call, Missing::kRefuse);
   return print_statuses(call, "cancelled", ids, ask<std::vector<Status>>([&](auto done) {
@@ -126,8 +160,20 @@ int cancel(const Invocation& call) {
                         }));
 }
 
+// All of them under way at once; what became of each, in order.
+std::vector<Status> reschedule_all(const Client& client, const std::vector<JobId>& ids, Time due) {
+  std::vector<std::future<Status>> answers;
+  for (const JobId& id : ids) {
+    auto answer = std::make_shared<std::promise<Status>>();
+    answers.push_back(answer->get_future());
+    client.inspector().reschedule(id, due, [answer](Status status) { answer->set_value(std::move(status)); });
+  }
+  std::vector<Status> statuses;
+  for (auto& answer : answers) statuses.push_back(answer.get());
+  return statuses;
+}
+
 int reschedule(const Invocation& call) {
-  const JobId id = call.job_id(0);
   if (call.has("--due") == call.has("--delay")) fail_usage("give one of --due and --delay");
   const auto delay = call.duration("--delay");
   const Time due = delay ? now() + *delay : *call.time("--due");
@@ -136,9 +182,15 @@ int reschedule(const Invocation& call) {
   }
   Warnings warnings(call.json());
   if (due < now()) warnings.add("--due is in the past: the job runs now");
+  if (call.arguments().empty()) {
+    const JobFilter filter = filter_of_waiting(call);
+    Client client = open_client(call, Missing::kRefuse);
+    return change_matching(call, client, filter, {"reschedule", "rescheduled"},
+                           [&](const std::vector<JobId>& ids) { return reschedule_all(client, ids, due); });
+  }
+  const std::vector<JobId> ids = call.job_ids();
   Client client = open_client(call, Missing::kRefuse);
-  ask<void>([&](auto done) { client.inspector().reschedule(id, due, std::move(done)); });
-  return print_statuses(call, "rescheduled", {id}, {Status{}}, &warnings);
+  return print_statuses(call, "rescheduled", ids, reschedule_all(client, ids, due), &warnings);
 }
 
 }  // namespace
@@ -147,8 +199,7 @@ std::vector<Command> job_commands() {
   return {
       {.path = "job list",
        .summary = "List jobs, next due first, then dead and done ones, newest first",
-       .flags = {{"--state", "STATE", "scheduled, ready, running, done or dead; may be given several times", true},
-                 kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
+       .flags = {kStateFlag, kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
                  kCursorFlag, kUrlFlag, kJsonFlag},
        .run = list_jobs},
       {.path = "job show",
@@ -173,16 +224,16 @@ std::vector<Command> job_commands() {
        .run = retry},
       {.path = "job cancel",
        .summary = "Take jobs out; a running attempt is told to stop",
-       .arguments = {kIdsArgument},
-       .flags = {kUrlFlag, kJsonFlag},
+       .details = "Without ids it takes out the scheduled and ready jobs that match, after asking, or those of --state.",
+       .arguments = {kMaybeIdsArgument},
+       .flags = with_matching({}),
        .run = cancel},
       {.path = "job reschedule",
-       .summary = "Give a waiting job another due time",
-       .arguments = {kIdArgument},
-       .flags = {{"--due", "TIME", "the new time: 2026-01-02T03:04:05Z"},
-                 {"--delay", "DURATION", "or so long from now"},
-                 kUrlFlag,
-                 kJsonFlag},
+       .summary = "Give waiting jobs another due time",
+       .details = "Without ids it is given to everything that waits and matches, after asking.",
+       .arguments = {kMaybeIdsArgument},
+       .flags = with_matching({{"--due", "TIME", "the new time: 2026-01-02T03:04:05Z"},
+                               {"--delay", "DURATION", "or so long from now"}}),
        .run = reschedule},
   };
 }

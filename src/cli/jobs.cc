@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -250,6 +251,64 @@ int print_statuses(const Invocation& call, std::string_view verb, const std::vec
   const std::string others =
       errors.size() > 1 && call.json() ? " (and " + std::to_string(errors.size() - 1) + " more)" : "";
   fail({errors.front()->code, errors.front()->message + others});
+}
+
+int print_plan(const Invocation& call, Verb verb, const std::map<std::string, std::uint64_t>& kinds) {
+  std::uint64_t jobs = 0;
+  JsonObject by_kind;
+  Table table;
+  for (const auto& [kind, count] : kinds) {
+    jobs += count;
+    by_kind.add(kind, count);
+    table.row({"  " + kind, std::to_string(count)});
+  }
+  const std::string would = "would_" + std::string(verb.name);
+  print(call, JsonObject().add(would, jobs).add("by_kind", by_kind),
+        "would " + std::string(verb.name) + " " + std::to_string(jobs) + " jobs\n" + table.text());
+  return kOk;
+}
+
+int change_matching(const Invocation& call, const Client& client, JobFilter filter, Verb verb,
+                    const std::function<std::vector<Status>(const std::vector<JobId>&)>& apply) {
+  filter.bodies = false;
+  const auto most = static_cast<std::size_t>(call.number(kMostFlag.name, kNoLimit, 1, kNoLimit));
+  StatusLine status;
+  std::vector<JobId> ids;
+  std::map<std::string, std::uint64_t> kinds;
+  std::string cursor;
+  do {
+    status.show("looking: " + std::to_string(ids.size()) + " jobs match");
+    JobPage page = ask<JobPage>([&](auto done) {
+      client.inspector().list(filter, cursor, std::min(kPage, most - ids.size()), std::move(done));
+    });
+    for (const JobInfo& info : page.jobs) {
+      ids.push_back(info.job.id);
+      ++kinds[info.job.kind];
+    }
+    cursor = std::move(page.next);
+  } while (!cursor.empty() && ids.size() < most);
+  status.clear();
+  if (call.has(kDryRunFlag.name)) return print_plan(call, verb, kinds);
+  if (!ids.empty()) confirm(call, std::string(verb.name) + " " + std::to_string(ids.size()) + " jobs");
+
+  std::optional<Error> problem;
+  std::uint64_t changed = 0;
+  for (auto from = ids.begin(); from != ids.end();) {
+    status.show_progress(static_cast<std::uint64_t>(from - ids.begin()), ids.size(), verb.done);
+    const auto to = from + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(kPage), ids.end() - from);
+    for (const Status& each : apply({from, to})) {
+      if (each) ++changed;
+      else if (!problem) problem = each.error();
+    }
+    from = to;
+  }
+  status.clear();
+  const std::uint64_t failed = ids.size() - changed;
+  print(call, JsonObject().add("matched", ids.size()).add("succeeded", changed).add("failed", failed),
+        ids.empty() ? "no jobs match\n"
+                    : std::string(verb.done) + " " + std::to_string(changed) + " of " + std::to_string(ids.size()) + " jobs\n");
+  if (problem) fail({problem->code, std::to_string(failed) + " jobs were not " + std::string(verb.done) + ": " + problem->message});
+  return kOk;
 }
 
 Milliseconds timeout_of(const Invocation& call) {

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +52,22 @@ void print_page(const Invocation& call, const JobPage& page, std::string_view no
 // Otherwise 0.
 int print_statuses(const Invocation& call, std::string_view verb, const std::vector<JobId>& ids,
                    const std::vector<Status>& statuses, const Warnings* warnings = nullptr);
+
+inline constexpr Flag kMostFlag = {"--limit", "N", "at most so many, from 1"};
+inline constexpr std::size_t kNoLimit = 1'000'000'000;
+
+struct Verb {
+  std::string_view name;  // "cancel"
+  std::string_view done;  // "cancelled"
+};
+
+// Counts what matches (--limit), asks or says what would be done (--yes, --dry-run), and acts in pieces, so that work goes on
+// meanwhile; `apply` gives what became of each of them. Prints the sums. Throws Failure, with the first problem, when it did
+// not work for all.
+int change_matching(const Invocation& call, const Client& client, JobFilter filter, Verb verb,
+                    const std::function<std::vector<Status>(const std::vector<JobId>&)>& apply);
+// How many would be dealt with, by kind; for --dry-run.
+int print_plan(const Invocation& call, Verb verb, const std::map<std::string, std::uint64_t>& kinds);
 
 inline constexpr Flag kTimeoutFlag = {"--timeout", "DURATION", "how long to wait; default: 1m"};
 

@@ -13,7 +13,10 @@
 #include "cli/open_client.h"
 #include "cli/output.h"
 #include "core/did_you_mean.h"
+#include "core/duration.h"
 #include "core/quote.h"
+#include "core/topics.h"
+#include "wire/event_json.h"
 
 namespace bide::cli {
 
@@ -81,6 +84,52 @@ int purge(const Invocation& call) {
   return kOk;
 }
 
+std::string joined(const std::vector<std::string>& patterns) {
+  std::string text;
+  for (const std::string& pattern : patterns) text += (text.empty() ? "" : ", ") + pattern;
+  return text;
+}
+
+int bind(const Invocation& call) {
+  Binding binding{.queue = call.argument(0)};
+  check_name("QUEUE", "queue name", binding.queue);
+  binding.patterns.assign(call.arguments().begin() + 1, call.arguments().end());
+  binding.most = static_cast<std::uint64_t>(call.number("--most", 0, 0, std::int64_t{1} << 53));
+  binding.keep = call.duration("--keep").value_or(Milliseconds(0));
+  binding.idle = call.duration("--idle").value_or(Milliseconds(0));
+  if (Status valid = core::validate(binding); !valid) fail_usage("PATTERN: " + valid.error().message);
+  Client client = open_client(call, Missing::kCreate);
+  ask<void>([&](auto done) { client.inspector().bind(binding, std::move(done)); });
+  print(call, JsonObject().add("queue", binding.queue).add("bound", true),
+        "queue " + binding.queue + " gets " + joined(binding.patterns) + "\n");
+  return kOk;
+}
+
+int unbind(const Invocation& call) {
+  const std::string name = call.argument(0);
+  check_name("QUEUE", "queue name", name);
+  Client client = open_client(call, Missing::kRefuse);
+  ask<void>([&](auto done) { client.inspector().bind({.queue = name}, std::move(done)); });
+  print(call, JsonObject().add("queue", name).add("bound", false), "queue " + name + " gets no more events\n");
+  return kOk;
+}
+
+int list_bindings(const Invocation& call) {
+  Client client = open_client(call, Missing::kRefuse);
+  const auto bindings =
+      ask<std::vector<Binding>>([&](auto done) { client.inspector().bindings(std::move(done)); });
+  std::string text = bindings.empty() ? "no queue is bound to events\n" : "";
+  for (const Binding& binding : bindings) {
+    text += binding.queue + "  " + joined(binding.patterns);
+    if (binding.most != 0) text += "  at most " + std::to_string(binding.most);
+    if (binding.keep != Milliseconds(0)) text += "  kept " + core::format_duration(binding.keep);
+    if (binding.idle != Milliseconds(0)) text += "  removed when idle for " + core::format_duration(binding.idle);
+    text += "\n";
+  }
+  print(call, JsonObject().add("bindings", JsonArray(bindings)), text);
+  return kOk;
+}
+
 }  // namespace
 
 std::vector<Command> queue_commands() {
@@ -101,6 +150,22 @@ std::vector<Command> queue_commands() {
        .arguments = {kQueueArgument},
        .flags = {kYesFlag, kUrlFlag, kJsonFlag},
        .run = purge},
+      {.path = "queue bind",
+       .summary = "Let a queue get the events that match (bide publish), whatever it was bound to before",
+       .arguments = {kQueueArgument,
+                     {"PATTERN", "words between dots; * stands for one word, # for any number: order.*", false, true}},
+       .flags = {{"--most", "N", "with so many jobs waiting it gets no more; default: no limit"},
+                 {"--keep", "DURATION", "an event that was not begun by then is dead, as expired; default: no limit"},
+                 {"--idle", "DURATION", "remove it when nobody has taken from it for so long; default: never"},
+                 kUrlFlag,
+                 kJsonFlag},
+       .run = bind},
+      {.path = "queue unbind",
+       .summary = "Let a queue get no more events; what waits in it stays",
+       .arguments = {kQueueArgument},
+       .flags = {kUrlFlag, kJsonFlag},
+       .run = unbind},
+      {.path = "queue bindings", .summary = "List the queues that get events, and which", .flags = {kUrlFlag, kJsonFlag}, .run = list_bindings},
   };
 }
 

@@ -3,11 +3,13 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -109,6 +111,21 @@ void serve_until_told(Server& server, const server::SdNotify& systemd, const sig
   }
 }
 
+// Where the dashboard is. The link that signs in is for whoever sits at the terminal, and not for whoever reads the log of a
+// service, unless it was asked for.
+void print_dashboard(const Server& server, const Invocation& call, bool local_without_token) {
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1 && !call.json();
+  if (!is_terminal && !call.has("--sign-in-link")) return;
+  const auto link = local_without_token && !call.has("--sign-in-link") ? std::nullopt : server.sign_in_link();
+  const std::vector<std::string> urls = server.urls();
+  const auto web = std::find_if(urls.begin(), urls.end(), [](const std::string& url) { return url.starts_with("http"); });
+  if (link) {
+    std::fprintf(stderr, "\n  Dashboard, signed in (works once, for 15 minutes):\n  %s\n\n", link->c_str());
+  } else if (web != urls.end()) {
+    std::fprintf(stderr, "\n  Dashboard: %s/\n\n", web->c_str());
+  }
+}
+
 int serve(const Invocation& call) {
   // Before there are other threads, which inherit it: signals wait until this one asks for them.
   const sigset_t signals = blocked_signals();
@@ -121,9 +138,11 @@ int serve(const Invocation& call) {
   ServerOptions options = server_options(call);
   make_room_for_connections(options);
   const std::chrono::milliseconds grace = options.grace;
+  const bool local_without_token = options.local_without_token;
   auto started = Server::start(std::move(options));
   if (!started) fail_configured(started.error());
   Server& server = **started;
+  print_dashboard(server, call, local_without_token);
   systemd.ready("listening on " + server.urls().front());
 
   serve_until_told(server, systemd, signals);
@@ -142,7 +161,8 @@ std::vector<Command> serve_commands() {
        .summary = "Put a broker behind HTTP, until SIGTERM",
        .details =
            "Programs in any language enqueue jobs, lease them and settle them over HTTP; /v1/openapi.json describes\n"
-           "how, /healthz, /readyz and /metrics are for whoever watches over the server.\n\n"
+           "how, /healthz, /readyz and /metrics are for whoever watches over the server. A browser finds the dashboard\n"
+           "at /; on a terminal a link is printed that signs in to it once.\n\n"
            "Callers show a token that `bide token create` made. With --local-without-token processes of this\n"
            "user on this machine need none. An address that others can reach is refused while there are no tokens.\n\n"
            "SIGTERM and SIGINT: no new connection, polls are answered empty, what is under way is finished within the\n"
@@ -156,6 +176,7 @@ std::vector<Command> serve_commands() {
                  {"--host", "NAME", "a name under which browsers reach the server; may be given several times", true},
                  {"--token-file", "FILE", "where the tokens are; default: `tokens` in the data directory"},
                  {"--local-without-token", "", "processes of this user on this machine need no token"},
+                 {"--sign-in-link", "", "print a link that signs a browser in once, also when this is no terminal"},
                  {"--grace", "DURATION", "to finish after SIGTERM; default: 25s"},
                  {"--verbose", "", "a line for each request"},
                  kUrlFlag,

@@ -9,6 +9,7 @@
 
 #include "bide/wait.h"
 #include "brokers/open_broker.h"
+#include "rpc/requester.h"
 
 namespace bide {
 
@@ -48,6 +49,7 @@ struct Client::State {
   mutable std::mutex mutex;  // Guards everything below.
   std::shared_ptr<Broker> broker;
   std::shared_ptr<Inspector> inspector;
+  std::shared_ptr<rpc::Requester> requester;  // From the first question for it on.
 };
 
 Result<Client> Client::open(std::string_view url) {
@@ -65,6 +67,25 @@ Client::Client(std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspec
 std::shared_ptr<Broker> Client::shared_broker() const {
   std::lock_guard lock(state_->mutex);
   return state_->broker;
+}
+
+std::shared_ptr<rpc::Requester> Client::requester() const {
+  std::lock_guard lock(state_->mutex);
+  if (state_->broker && !state_->requester) {
+    state_->requester = std::make_shared<rpc::Requester>(state_->broker, state_->inspector);
+  }
+  return state_->requester;
+}
+
+void Client::send_request(Job job, Milliseconds timeout, Completion<Reply> done) {
+  const std::shared_ptr<rpc::Requester> requests = requester();
+  if (!requests) return done(closed());
+  requests->request(std::move(job), timeout, std::move(done));
+}
+
+RequestStats Client::request_stats() const {
+  const std::shared_ptr<rpc::Requester> requests = requester();
+  return requests ? requests->stats() : RequestStats{};
 }
 
 Result<JobId> Client::enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options) {
@@ -112,6 +133,25 @@ void Client::enqueue_async(std::vector<Job> jobs, Completion<std::vector<Result<
   const std::shared_ptr<Broker> broker = shared_broker();
   if (!broker) return done(closed());
   broker->enqueue(std::move(jobs), std::move(done));
+}
+
+Result<Published> Client::publish(std::string_view topic, std::string_view body, const EnqueueOptions& options) {
+  return publish_job(make_job(topic, std::string(body), options));
+}
+
+Result<Published> Client::publish_job(Job event) {
+  const std::shared_ptr<Broker> broker = shared_broker();
+  if (!broker) return closed();
+  if (event.queue != EnqueueOptions().queue) {
+    return Error{ErrorCode::kInvalidArgument, "queue: an event goes to the queues that are bound to its topic; leave it out"};
+  }
+  std::vector<Job> events;
+  events.push_back(std::move(event));
+  auto answer = wait<std::vector<Result<Published>>>(
+      [&](auto done) { broker->publish(std::move(events), std::move(done)); });
+  if (!answer) return answer.error();
+  if (answer->size() != 1) return Error{ErrorCode::kUnconfirmed, "the broker answered too little"};
+  return std::move(answer->front());
 }
 
 Result<JobInfo> Client::find(JobId id) const {
@@ -172,9 +212,15 @@ Inspector& Client::inspector() const {
 void Client::close() {
   std::shared_ptr<Broker> broker;
   std::shared_ptr<Inspector> inspector;
-  std::lock_guard lock(state_->mutex);
-  broker.swap(state_->broker);
-  inspector.swap(state_->inspector);
+  std::shared_ptr<rpc::Requester> requests;
+  {
+    std::lock_guard lock(state_->mutex);
+    broker.swap(state_->broker);
+    inspector.swap(state_->inspector);
+    requests.swap(state_->requester);
+  }
+  // What waits for a reply is told, whoever still holds the requester.
+  if (requests) requests->close();
 }
 
 }  // namespace bide

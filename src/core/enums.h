@@ -22,7 +22,7 @@ namespace bide::core {
 template <class E>
 inline constexpr E kLast = E{};
 template <>
-inline constexpr ErrorCode kLast<ErrorCode> = ErrorCode::kUnsupported;
+inline constexpr ErrorCode kLast<ErrorCode> = ErrorCode::kTimedOut;
 template <>
 inline constexpr RetryPolicy::Shape kLast<RetryPolicy::Shape> = RetryPolicy::Shape::kExponential;
 template <>

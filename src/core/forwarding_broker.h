@@ -18,6 +18,9 @@ class ForwardingBroker : public Broker {
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override {
     next_broker().enqueue(std::move(jobs), std::move(done));
   }
+  void publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) override {
+    next_broker().publish(std::move(events), std::move(done));
+  }
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override {
     return next_broker().subscribe(std::move(options), std::move(sink));
   }
@@ -64,6 +67,10 @@ class ForwardingInspector : public Inspector {
   void purge(std::string queue, Completion<std::uint64_t> done) override {
     next_inspector().purge(std::move(queue), std::move(done));
   }
+  void bind(Binding binding, Completion<void> done) override {
+    next_inspector().bind(std::move(binding), std::move(done));
+  }
+  void bindings(Completion<std::vector<Binding>> done) override { next_inspector().bindings(std::move(done)); }
 
  protected:
   virtual Inspector& next_inspector() const = 0;

@@ -36,6 +36,10 @@ std::string_view to_string(ErrorCode code) {
       return "io_error";
     case ErrorCode::kUnsupported:
       return "unsupported";
+    case ErrorCode::kHandlerFailed:
+      return "handler_failed";
+    case ErrorCode::kTimedOut:
+      return "timed_out";
   }
   return "unknown";
 }

@@ -81,6 +81,10 @@ class EngineSubscription : public Subscription {
   const std::shared_ptr<std::atomic<bool>> ended_;
 };
 
+Error too_many_waiting() {
+  return Error{ErrorCode::kOverloaded, "too many jobs are waiting to be written: try again in a moment"};
+}
+
 Error too_large(std::uint64_t bytes, std::uint64_t most) {
   return Error{ErrorCode::kInvalidArgument, "one call has " + std::to_string(bytes) + " bytes to be written; at most " +
                                                 std::to_string(most) + " are taken: make several calls"};
@@ -381,19 +385,23 @@ Engine::DiskUse Engine::disk_use() {
 Time Engine::wall_time() const { return Time(Milliseconds(options_.clock->now().wall_us / 1000)); }
 
 void Engine::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
-  if (requests_->bytes() > options_.queued_bytes) {
-    done(Error{ErrorCode::kOverloaded, "too many jobs are waiting to be written: try again in a moment"});
-    return;
-  }
+  if (requests_->bytes() > options_.queued_bytes) return done(too_many_waiting());
   EnqueueBatch batch = EnqueueBatch::of(std::move(jobs), wall_time());
   const std::uint64_t bytes = batch.bytes();
-  if (bytes > options_.call_bytes) {
-    done(too_large(bytes, options_.call_bytes));
-    return;
-  }
+  if (bytes > options_.call_bytes) return done(too_large(bytes, options_.call_bytes));
   submit<std::vector<Result<Enqueued>>>(
       std::move(done),
       [batch = std::move(batch)](Ledger& ledger) mutable { return ledger.enqueue(std::move(batch)); }, bytes);
+}
+
+void Engine::publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) {
+  if (requests_->bytes() > options_.queued_bytes) return done(too_many_waiting());
+  EventBatch batch = EventBatch::of(std::move(events), wall_time());
+  const std::uint64_t bytes = batch.bytes();
+  if (bytes > options_.call_bytes) return done(too_large(bytes, options_.call_bytes));
+  submit<std::vector<Result<Published>>>(
+      std::move(done),
+      [batch = std::move(batch)](Ledger& ledger) mutable { return ledger.publish(std::move(batch)); }, bytes);
 }
 
 Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options, LeaseSink sink) {
@@ -427,10 +435,7 @@ void Engine::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extende
 
 void Engine::settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) {
   SettleBatch batch = SettleBatch::of(std::move(settlements), wall_time());
-  if (batch.bytes() > options_.call_bytes) {
-    done(too_large(batch.bytes(), options_.call_bytes));
-    return;
-  }
+  if (batch.bytes() > options_.call_bytes) return done(too_large(batch.bytes(), options_.call_bytes));
   submit<std::vector<Status>>(std::move(done), [batch = std::move(batch)](Ledger& ledger) mutable {
     return ledger.settle(std::move(batch));
   });
@@ -467,6 +472,8 @@ Capabilities Engine::capabilities() const {
   Capabilities capabilities;
   capabilities.carries_past = true;
   capabilities.save_body = true;
+  capabilities.events = true;
+  capabilities.group_limits = true;
   capabilities.virtual_time = virtual_time_;
   return capabilities;
 }
@@ -523,10 +530,7 @@ void submit_task(RequestQueue& requests, Completion<T> done, Run run) {
 }  // namespace
 
 void Engine::list(JobFilter filter, std::string cursor, std::size_t limit, Completion<JobPage> done) {
-  if (limit < 1 || limit > 1000) {
-    done(Error{ErrorCode::kInvalidArgument, "limit " + std::to_string(limit) + ": 1 to 1000"});
-    return;
-  }
+  if (limit < 1 || limit > 1000) return done(Error{ErrorCode::kInvalidArgument, "limit " + std::to_string(limit) + ": 1 to 1000"});
   const auto list_with = [this, filter, cursor, limit](std::shared_ptr<DeferredBodies> deferred,
                                                        Completion<JobPage> tell) {
     submit_task<JobPage>(*requests_, std::move(tell),
@@ -583,6 +587,14 @@ void Engine::pause(std::string queue, bool paused, Completion<void> done) {
 void Engine::purge(std::string queue, Completion<std::uint64_t> done) {
   submit_task<std::uint64_t>(*requests_, std::move(done),
                            [queue = std::move(queue)](Ledger& ledger, const auto& tell) { ledger.purge(queue, tell); });
+}
+
+void Engine::bind(Binding binding, Completion<void> done) {
+  submit<void>(std::move(done), [binding = std::move(binding)](Ledger& ledger) { return ledger.bind(binding); });
+}
+
+void Engine::bindings(Completion<std::vector<Binding>> done) {
+  submit<std::vector<Binding>>(std::move(done), [](Ledger& ledger) { return ledger.bindings(); });
 }
 
 }  // namespace bide::engine

@@ -31,6 +31,7 @@ class Engine : public Broker, public Inspector {
 
   // Broker.
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
+  void publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) override;
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
@@ -51,6 +52,8 @@ class Engine : public Broker, public Inspector {
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;
+  void bind(Binding binding, Completion<void> done) override;
+  void bindings(Completion<std::vector<Binding>> done) override;
 
   // For a server that leases jobs to other processes: the worker of these leases has stopped or crashed.
   void end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done);

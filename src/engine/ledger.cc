@@ -58,6 +58,9 @@ Status Ledger::begin() {
   if (Status followed = follow_clock(); !followed) return followed;
   state_.advance(now_ms(), wall_us_ / 1000);
   if (Status forgotten = forget_old(); !forgotten) return forgotten;
+  if (!idle_since_ms_.empty()) {
+    if (Status retired = retire_idle(); !retired) return retired;
+  }
   if (Status written = write_ids(); !written) return written;
   if (!tasks_.empty()) {
     auto finished = tasks_.front().run();
@@ -130,6 +133,10 @@ std::optional<std::int64_t> Ledger::next_wake_us() const {
     if (const auto dead = state_.oldest_dead()) {
       wake = std::min(wake, (*dead + options_.dead_retention.count() + 1) * 1000 - clock_offset_us_);
     }
+  }
+  for (const auto& [queue, since_ms] : idle_since_ms_) {
+    const auto binding = state_.bindings().find(queue);
+    if (binding != state_.bindings().end()) wake = std::min(wake, (since_ms + binding->second.idle.count()) * 1000);
   }
   if (!has_reserve_) wake = std::min(wake, reserve_retry_ms_ * 1000);
   if (read_retry_ms_ != 0) wake = std::min(wake, read_retry_ms_ * 1000);

@@ -8,6 +8,7 @@
 //   ledger.cc               a step: clock, commit, the time of the next step
 //   ledger_open.cc          opening, recovery, closing
 //   ledger_enqueue.cc       jobs accepted: of a call, as effects, as completions
+//   ledger_events.cc        events and the bindings of queues
 //   ledger_grant.cc         subscriptions and leases, from grant to expiry
 //   ledger_settle.cc        outcomes
 //   ledger_operate.cc       cancel, reschedule, replay, pause, purge
@@ -21,6 +22,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -132,6 +134,7 @@ class Ledger {
 
   // --- Requests of clients and workers. The answers are valid after commit().
   std::vector<Result<Enqueued>> enqueue(EnqueueBatch batch);
+  std::vector<Result<Published>> publish(EventBatch batch);
   // The caller chooses the number of the subscription; 0 is none.
   void subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink);
   void unsubscribe(std::uint32_t subscription);
@@ -169,6 +172,8 @@ class Ledger {
   std::vector<Status> replay(const std::vector<JobId>& ids, const ReplayOptions& options);
   Status pause(const std::string& queue, bool paused);
   void purge(const std::string& queue, Completion<std::uint64_t> done);
+  Status bind(Binding binding);
+  std::vector<Binding> bindings() const;
 
   Pressure pressure() const;
   FinishedIds::Use id_use() const { return finished_ids_.use(); }
@@ -223,6 +228,14 @@ class Ledger {
   Status cover_ids();
 
   Status admit(const Job& job);
+  Result<Published> publish_one(const Job& event);
+  // Removes what waits in the queue, in pieces, one a step. `done` runs within the last one.
+  void remove_waiting(const std::string& queue, Completion<std::uint64_t> done);
+  Status write_binding(const Binding& binding);
+  // A group that nobody needs any more: no more events, then without what waits in it, then unbound.
+  Status retire(const Binding& binding);
+  Status retire_idle();
+  void note_idle(const std::string& queue);
   void accept(JobCache::BatchNumber batch, std::size_t index, const journal::JobFields& encoded, bool is_own_id);
   void carry(const JobId& id, const JobPast& past, const journal::Acceptance& how);
   // A subscription to a queue that does not exist is attached when the queue is made.
@@ -316,6 +329,8 @@ class Ledger {
   core::JobIdSource ids_;
   Subscriptions subscriptions_;
   platform::KeyedMap<std::string, std::set<std::uint32_t>> awaited_;  // Subscriptions to queues that do not exist, by name.
+  // Queues that are unbound when nobody subscribes to them: elapsed milliseconds since the last subscription ended.
+  std::map<std::string, std::int64_t, std::less<>> idle_since_ms_;
   std::uint32_t grant_first_ = 0;  // The subscription that was served first.
 
   // The ledger's time is elapsed time plus this; it follows steps of the wall clock.

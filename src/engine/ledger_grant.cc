@@ -60,6 +60,7 @@ void Ledger::unsubscribe(std::uint32_t subscription) {
   for (const SubscribedQueue& share : found->second.queues) {
     if (share.queue) {
       state_.remove_subscription(*share.queue);
+      note_idle(share.name);
     } else if (const auto awaited = awaited_.find(share.name); awaited != awaited_.end()) {
       awaited->second.erase(subscription);
       if (awaited->second.empty()) awaited_.erase(awaited);
@@ -73,6 +74,7 @@ void Ledger::unsubscribe(std::uint32_t subscription) {
 void Ledger::attach(SubscribedQueue& share, std::uint16_t queue) {
   share.queue = queue;
   state_.add_subscription(queue);
+  idle_since_ms_.erase(share.name);
 }
 
 void Ledger::attach_to_new_queues() {

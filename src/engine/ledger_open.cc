@@ -98,6 +98,7 @@ Status Ledger::recover() {
   state_.forget_done(now_ms() - options_.result_retention.count(), std::numeric_limits<std::size_t>::max());
   open_report_.jobs = state_.jobs();
   open_report_.torn_tails = journal_->torn_tails();
+  for (const auto& [queue, binding] : state_.bindings()) note_idle(queue);
   if (Status charged = charge_crashes(); !charged) return charged;
   needs_sync_ = true;
   if (Status committed = commit(); !committed) return committed;

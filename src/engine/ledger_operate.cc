@@ -139,6 +139,12 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
         done, Error{ErrorCode::kNotFound, "there is no queue " + core::quoted(queue)});
     return;
   }
+  remove_waiting(queue, [this, done](Result<std::uint64_t> removed) {
+    answer_after_commit<std::uint64_t>(done, std::move(removed));
+  });
+}
+
+void Ledger::remove_waiting(const std::string& queue, Completion<std::uint64_t> done) {
   auto run = [this, queue, done, cursor = Slot{0}, removed = std::uint64_t{0}]() mutable -> Result<bool> {
     // The queue is gone with its last job, and its number may be given to another.
     const auto is_here = [this, &queue](const Entry& entry) { return state_.queues().names().find(queue) == entry.queue; };
@@ -148,7 +154,7 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
       const EntryState state = entry.entry_state();
       if ((state != EntryState::kScheduled && state != EntryState::kReady) || !is_here(entry)) continue;
       if (Status roomy = make_room(64, true); !roomy) {
-        answer_after_commit<std::uint64_t>(done, roomy.error());
+        done(roomy.error());
         return true;
       }
       if (Status gone = remove(entry.id, journal::RemoveCause::kPurged); !gone) return gone.error();
@@ -156,7 +162,7 @@ void Ledger::purge(const std::string& queue, Completion<std::uint64_t> done) {
       --left;
     }
     if (cursor < state_.slots()) return false;
-    answer_after_commit<std::uint64_t>(done, removed);
+    done(removed);
     return true;
   };
   tasks_.push_back({std::move(run), [done](const Error& error) { done(error); }});

@@ -27,6 +27,7 @@ struct Lane {
 
 struct Queue {
   bool paused = false;
+  bool bound = false;  // It has a binding.
   std::uint32_t subscriptions = 0;  // Subscriptions.
   std::vector<Lane> lanes;  // Highest priority first.
   std::array<std::uint64_t, 8> counts{};  // By EntryState.

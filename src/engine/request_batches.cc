@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "core/job_rules.h"
+#include "core/topics.h"
 
 namespace bide::engine {
 
@@ -47,8 +48,19 @@ EnqueueBatch EnqueueBatch::of(std::vector<Job> jobs, Time now) {
   return batch;
 }
 
-std::uint64_t EnqueueBatch::bytes() const {
-  std::uint64_t sum = encoded.bytes();
+EventBatch EventBatch::of(std::vector<Job> events, Time now) {
+  EventBatch batch;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (Status valid = core::validate_event(events[i], now); !valid) batch.refused.emplace_back(i, valid.error());
+  }
+  batch.events = std::move(events);
+  return batch;
+}
+
+namespace {
+
+std::uint64_t bytes_in_memory(const std::vector<Job>& jobs) {
+  std::uint64_t sum = 0;
   for (const Job& job : jobs) {
     sum += sizeof(Job) + job.body.size();
     for (const auto& [name, value] : job.headers) sum += sizeof name + name.size() + sizeof value + value.size();
@@ -57,6 +69,12 @@ std::uint64_t EnqueueBatch::bytes() const {
   }
   return sum;
 }
+
+}  // namespace
+
+std::uint64_t EnqueueBatch::bytes() const { return encoded.bytes() + bytes_in_memory(jobs); }
+
+std::uint64_t EventBatch::bytes() const { return bytes_in_memory(events); }
 
 std::uint64_t SettleBatch::bytes() const {
   std::uint64_t sum = encoded_effects.bytes();

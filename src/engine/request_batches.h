@@ -49,6 +49,15 @@ struct EnqueueBatch {
   EncodedJobs encoded;
 };
 
+struct EventBatch {
+  static EventBatch of(std::vector<Job> events, Time now);
+
+  std::uint64_t bytes() const;
+
+  std::vector<Job> events;
+  Refusals refused;
+};
+
 struct SettleBatch {
   static SettleBatch of(std::vector<Settlement> settlements, Time now);
 

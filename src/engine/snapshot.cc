@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/journal/record_fields.h"
 #include "platform/disk.h"
 #include "platform/fatal.h"
 
@@ -22,7 +23,9 @@ using journal::Encoder;
 namespace {
 
 constexpr std::string_view kSnapshotMagic = "BIDESNAP";
-constexpr std::uint32_t kVersion = 2;  // Version 1 has no length of leases, nor whether they were delivered.
+// Version 1 has no length of leases, nor whether they were delivered; version 2 has no bindings.
+constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kWithoutBindings = 2;  // Written when there are none, so that an older bide can read it.
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 constexpr std::size_t kBlockBytes = 256 * 1024;
@@ -82,6 +85,9 @@ void encode_meta(Encoder& out, const State& state, Address at) {
                                      (running.delivered ? kDelivered : 0)));
     out.count(running.lease_ms);
   }
+  if (state.bindings().empty()) return;
+  out.count(state.bindings().size());
+  for (const auto& [queue, binding] : state.bindings()) journal::put_binding(out, binding);
 }
 
 struct Meta {
@@ -132,6 +138,12 @@ bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
     }
     running.body_saved = true;  // Perhaps.
     meta.leases.emplace_back(id, running);
+  }
+  for (std::uint64_t left = version > kWithoutBindings ? in.count() : 0; left > 0 && in.ok(); --left) {
+    Binding binding;
+    if (journal::get_binding(in, binding) != nullptr || !in.ok()) return false;
+    if (state.queues().names().full() && !state.queues().names().find(binding.queue)) return false;
+    if (!state.apply(binding)) return false;
   }
   return in.done();
 }
@@ -221,7 +233,7 @@ void SnapshotWriter::begin() {
   encode_meta(out, state_, at_);
   head_ = kSnapshotMagic;
   Encoder head(head_);
-  head.u32(kVersion);
+  head.u32(state_.bindings().empty() ? kWithoutBindings : kVersion);
   head.u8(kMeta);
   head.u32(static_cast<std::uint32_t>(meta.size()));
   head.u64(block_checksum(kMeta, meta, kFileHeader));

@@ -216,6 +216,24 @@ Status State::apply(const journal::QueueRecord& record) {
   return {};
 }
 
+Status State::apply(const Binding& record) {
+  const bool gone = record.patterns.empty() && record.idle == Milliseconds(0);
+  const auto known = bindings_.find(record.queue);
+  if (known == bindings_.end()) {
+    if (gone) return {};
+    queues_[hold_queue(record.queue)].bound = true;
+    bindings_.emplace(record.queue, record);
+  } else if (gone) {
+    const std::uint16_t number = *queues_.names().find(record.queue);
+    bindings_.erase(known);
+    queues_[number].bound = false;
+    release_queue(number);
+  } else {
+    known->second = record;
+  }
+  return {};
+}
+
 Status State::apply(const journal::ClockStep& record) {
   // How long an attempt has run does not change with the clock.
   for (Running& running : leases_.places()) {
@@ -311,6 +329,8 @@ Status State::apply(const journal::RecordView& view) {
       return decode_and<journal::CancelAsked>(view, [&](const auto& record) { return apply(record); });
     case RecordType::kDelivered:
       return decode_and<journal::Delivered>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kBound:
+      return decode_and<Binding>(view, [&](const auto& record) { return apply(record); });
   }
   return Error{ErrorCode::kNewerVersion, "the journal has a record of type " + std::to_string(view.type) +
                                              ", which this bide does not know: use the version that wrote it"};

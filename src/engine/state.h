@@ -72,6 +72,7 @@ class State {
   Status apply(const journal::Moved& record, journal::RecordRef at);
   Status apply(const journal::CancelAsked& record);
   Status apply(const journal::Delivered& record);
+  Status apply(const Binding& record);
   // The effect of the records of a saved body on a running job. The lease stays as it is: its subscription and deadline are
   // not in the records.
   void apply_saved(Slot slot, journal::RecordRef at, std::int64_t accepted_ms);
@@ -147,6 +148,9 @@ class State {
   std::uint64_t jobs() const { return ids_.size(); }
   const Queues& queues() const { return queues_; }
   const Names& kinds() const { return kinds_; }
+  // By queue. One without patterns is being removed, with what waits in its queue.
+  using Bindings = std::map<std::string, Binding, std::less<>>;
+  const Bindings& bindings() const { return bindings_; }
   const Names& workers() const { return workers_; }
   const LeaseTable& leases() const { return leases_; }
   LeaseTable& leases() { return leases_; }
@@ -157,7 +161,7 @@ class State {
   std::uint64_t last_token() const { return last_token_; }
   std::int64_t last_time_ms() const { return last_time_ms_; }
 
-  // Names (state_names.cc). A queue is there while it has a job or a subscription, or is paused; a kind while it has a job.
+  // Names (state_names.cc). A queue is there while it has a job, a subscription or a binding, or is paused; a kind while it has a job.
   // Held until released; the caller knows that there is room, but in recovery.
   std::uint16_t hold_queue(std::string_view name);
   std::uint16_t hold_kind(std::string_view name);
@@ -255,6 +259,7 @@ class State {
   Queues queues_;
   Names kinds_;
   Names workers_;
+  Bindings bindings_;
   LeaseTable leases_;
   UniqueKeys keys_;
   LiveBytes live_;

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/forwarding_broker.h"
+#include "metrics/job_history.h"
 #include "metrics/metrics.h"
 #include "metrics/running_attempts.h"
+#include "metrics/worker_table.h"
 #include "platform/clock.h"
 
 namespace bide::metrics {
@@ -22,6 +24,9 @@ class MeteredBroker : public core::ForwardingBroker {
  public:
   MeteredBroker(std::shared_ptr<Broker> broker, std::shared_ptr<Metrics> metrics,
                 platform::Clock& clock = platform::real_clock());
+
+  JobHistory& history() const { return recorder_->history; }
+  const WorkerTable& workers() const { return recorder_->workers; }
 
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
@@ -36,9 +41,13 @@ class MeteredBroker : public core::ForwardingBroker {
 
     const std::shared_ptr<Metrics> metrics;
     platform::Clock& clock;
+    JobHistory history;
+    WorkerTable workers;
     RunningAttempts running;
 
-    void begin(const std::vector<Lease>& leases);
+    Time wall() const { return Time(Milliseconds(clock.now().wall_us / 1000)); }
+    void begin(const std::vector<Lease>& leases, const std::shared_ptr<WorkerTable::Worker>& worker);
+    void end(const LeaseRef& lease, OutcomeLabel outcome, const platform::Instant& now);
   };
 
   const std::shared_ptr<Broker> broker_;

@@ -9,12 +9,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 
 #include "bide/job_id.h"
 #include "bide/lease.h"
+#include "metrics/job_history.h"
 #include "metrics/metrics.h"
+#include "metrics/worker_table.h"
 #include "platform/keyed_hash.h"
 
 namespace bide::metrics {
@@ -28,10 +31,14 @@ class RunningAttempts {
     std::int64_t started_us = 0;  // Elapsed time.
     std::int64_t over_us = 0;     // It cannot be running any more then.
     Metrics::QueueCounters* queue = nullptr;
+    JobHistory::Series* queue_history = nullptr;
+    JobHistory::Series* kind_history = nullptr;
+    std::shared_ptr<WorkerTable::Worker> worker = nullptr;
   };
 
-  // Takes the place of an earlier attempt of the job. When there are too many already, it is not remembered.
-  void add(const JobId& id, const Attempt& attempt);
+  // Takes the place of an earlier attempt of the job, whose worker has no more of it. When there are too many already, it is
+  // not remembered: false.
+  bool add(const JobId& id, const Attempt& attempt);
   // Nothing when it is not known, or is another attempt by now.
   std::optional<Attempt> take(const LeaseRef& lease);
   std::size_t size() const;

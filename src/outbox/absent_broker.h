@@ -27,7 +27,8 @@ class AbsentBroker : public Broker, public Inspector {
     return {.inspect = false, .cancel = false, .reschedule = false, .hasten = false, .unique_keys = false,
             .idempotent_ids = false, .priorities = false, .pause = false, .results = false, .expiry = false,
             .dead_set = false, .atomic_effects = false, .completions = false, .final_settle = false,
-            .due_order = false, .lasting_leases = false, .audit = false, .why_not = absent().message};
+            .due_order = false, .lasting_leases = false, .audit = false, .requests = false,
+            .why_not = absent().message};
   }
 
   void queues(Completion<std::vector<QueueInfo>> done) override { done(absent()); }
@@ -44,6 +45,9 @@ class AbsentBroker : public Broker, public Inspector {
   void replay(std::vector<JobId>, ReplayOptions, Completion<std::vector<Status>> done) override { done(absent()); }
   void pause(std::string, bool, Completion<void> done) override { done(absent()); }
   void purge(std::string, Completion<std::uint64_t> done) override { done(absent()); }
+  void publish(std::vector<Job>, Completion<std::vector<Result<Published>>> done) override { done(absent()); }
+  void bind(Binding, Completion<void> done) override { done(absent()); }
+  void bindings(Completion<std::vector<Binding>> done) override { done(absent()); }
 
  private:
   Error absent() const { return Error{ErrorCode::kUnavailable, why_()}; }

@@ -1,5 +1,6 @@
 #include "outbox/outbox_broker.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "bide/wait.h"
 #include "core/duration.h"
 #include "core/quote.h"
+#include "core/request_rules.h"
 #include "outbox/envelope.h"
 
 namespace bide::outbox {
@@ -92,6 +94,10 @@ Inspector& OutboxBroker::next_inspector() const {
 }
 
 void OutboxBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
+  // Somebody waits for the reply: better told at once that the target is away.
+  if (!jobs.empty() && std::all_of(jobs.begin(), jobs.end(), [](const Job& job) { return core::is_request(job); })) {
+    return next_broker().enqueue(std::move(jobs), std::move(done));
+  }
   const Time now = wall_clock();
   std::vector<Result<Enqueued>> results;
   results.reserve(jobs.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +18,8 @@
 #include "server/callbacks/callback_options.h"
 #include "server/callbacks/callback_service.h"
 #include "server/callbacks/lease_credentials.h"
+#include "server/dashboard/dashboard.h"
+#include "server/dashboard/history_file.h"
 #include "server/health.h"
 
 namespace bide::server {
@@ -54,6 +57,13 @@ Admit admit_by(Authenticator& authenticator) {
   return [&authenticator](const Request& request, Scope scope) { return authenticator.admit(request, scope); };
 }
 
+// Of the embedded engine; others decide for themselves.
+std::string durability_of(const std::string& url) {
+  if (!place_in_store(url, "")) return {};
+  const std::string weaker = weaker_durability(url);
+  return weaker.empty() ? "fsync" : weaker;
+}
+
 void append(Routes& all, Routes more) { std::move(more.begin(), more.end(), std::back_inserter(all)); }
 
 milliseconds left_until(Clock::time_point end) {
@@ -83,6 +93,8 @@ struct Server::Parts {
   std::unique_ptr<Authenticator> authenticator;
   std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
   brokers::OpenedBroker opened;
+  std::shared_ptr<metrics::MeteredBroker> metered;
+  std::unique_ptr<HistoryFile> history_file;  // Null: there is no place for it.
   std::unique_ptr<CallbackService> callbacks;
   std::shared_ptr<Health> health;
   std::unique_ptr<Api> api;
@@ -127,7 +139,12 @@ Status Server::Parts::open_broker() {
                         }});
   if (!broker) return broker.error();
   opened = std::move(*broker);
-  const auto metered = std::make_shared<metrics::MeteredBroker>(opened.broker, metrics);
+  metered = std::make_shared<metrics::MeteredBroker>(opened.broker, metrics);
+  if (const auto file = place_in_store(options.url, "job_history")) {
+    history_file = std::make_unique<HistoryFile>(
+        metered->history(),
+        HistoryFileOptions{.path = *file, .on_problem = [this](std::string_view text) { log.warning(text); }});
+  }
   CallbackOptions rules = options.callbacks;
   rules.accepted_folder = place_in_store(options.url, "accepted_callbacks").value_or("");
   open_credentials();
@@ -158,8 +175,20 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
       .find_callback_problem = [rules](const Job& job) { return find_callback_problem(rules, job); },
       .version = options.version});
 
-  Routes routes = with_audit_trail(api->routes(callbacks->routes()), log);
+  const Dashboard dashboard({.broker = metered,
+                             .authenticator = authenticator.get(),
+                             .version = options.version,
+                             .broker_url = options.url,
+                             .durability = durability_of(options.url),
+                             .secure_cookies = !options.tls.certificate.empty(),
+                             .on_signed_in = [this](const Identity& caller, const Request& request) {
+                               log.info("signed in", {{"caller", caller.name}, {"peer", request.peer}});
+                             }});
+  Routes others = callbacks->routes();
+  append(others, dashboard.routes());
+  Routes routes = with_audit_trail(api->routes(std::move(others)), log);
   append(routes, health->routes());
+  append(routes, dashboard.pages());
   auto started = HttpServer::start(
       {.listen = std::move(addresses),
        .certificate_file = options.tls.certificate,
@@ -234,6 +263,14 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
     parts.log.warning("nobody can get in yet: make a token with `bide token create`, or start with --local-without-token");
   }
   return server;
+}
+
+std::optional<std::string> Server::sign_in_link() const {
+  if (!parts_->authenticator->has_tokens()) return std::nullopt;
+  for (const std::string& url : urls()) {
+    if (url.starts_with("http")) return url + "/#sign-in=" + parts_->authenticator->make_link_code();
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> Server::urls() const { return parts_->http->urls(); }

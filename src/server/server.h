@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class Server {
 
   std::vector<std::string> urls() const;
   std::vector<ListenAddress> addresses() const;
+  // The address of the dashboard with a code that signs in once, for whoever started the server. Nothing: there are no tokens, or
+  // no address that a browser can reach.
+  std::optional<std::string> sign_in_link() const;
   HttpCounts counts() const;
   const Log& log() const;
 

@@ -43,29 +43,7 @@ constexpr auto kRescheduleRows = std::to_array<Field<Rescheduling>>({
     row("delay_ms", kIntegerType, read_delay<take_milliseconds>).one_of(1).at_least(0),
 });
 
-// ---- Cancel.
-
-struct Cancelling {
-  Ids& ids;
-  CancelOptions& options;
-};
-
-MaybeProblem read_cancel_ids(JsonReader& in, const Field<Cancelling>& row, Cancelling& request) {
-  return read_value(in, row, request.ids);
-}
-MaybeProblem read_cancel_state(JsonReader& in, const Field<Cancelling>& row, Cancelling& request) {
-  std::string state;
-  if (MaybeProblem problem = take_text(in, row.name, state)) return problem;
-  return read_state(state, request.options.state.emplace());
-}
-
-constexpr auto kCancelRows = std::to_array<Field<Cancelling>>({
-    row("ids", list_of(kUuidType), read_cancel_ids).always().at_most(kMostItems),
-    row("state", type_of<JobState>(), read_cancel_state)
-        .says("Only those that are in this state; the others are answered 409."),
-});
-
-// ---- A choice of dead jobs, and what replay adds to it.
+// ---- A choice of jobs, and what cancel and replay add to it.
 
 MaybeProblem read_filter_value(JsonReader& in, const Field<JobFilter>& row, JobFilter& filter) {
   std::string value;
@@ -82,30 +60,40 @@ constexpr auto kFilterRows = std::to_array<Field<JobFilter>>({
     row("until", kTimeType, read_filter_value),
 });
 
-MaybeProblem read_filter(JsonReader& in, const Field<ReplayRequest>& row, ReplayRequest& request) {
+MaybeProblem read_filter(JsonReader& in, const Field<ChangeRequest>& row, ChangeRequest& request) {
   FieldReader<JobFilter> fields(kFilterRows);
   if (MaybeProblem problem = read_fields(in, fields, request.choice.filter.emplace())) return problem;
   return wrong_type(in, row.name);
 }
 
 template <auto kTake>
-MaybeProblem read_replay_delay(JsonReader& in, const Field<ReplayRequest>& row, ReplayRequest& request) {
-  return kTake(in, row.name, request.options.delay);
+MaybeProblem read_replay_delay(JsonReader& in, const Field<ChangeRequest>& row, ChangeRequest& request) {
+  return kTake(in, row.name, request.replay.delay);
 }
 
-constexpr auto kReplayRows = std::to_array<Field<ReplayRequest>>({
-    field<&ReplayRequest::choice, &Choice::ids>("ids").at_most(kMostItems),
+MaybeProblem read_cancel_state(JsonReader& in, const Field<ChangeRequest>& row, ChangeRequest& request) {
+  std::string state;
+  if (MaybeProblem problem = take_text(in, row.name, state)) return problem;
+  return read_state(state, request.cancel.state.emplace());
+}
+
+constexpr auto kChangeRows = std::to_array<Field<ChangeRequest>>({
+    row("state", type_of<JobState>(), read_cancel_state)
+        .says("Only those that are in this state at that moment; of ids, the others are answered 409."),
+    field<&ChangeRequest::choice, &Choice::ids>("ids").at_most(kMostItems),
     row("filter", ref("Filter"), read_filter),
-    field<&ReplayRequest::choice, &Choice::limit>("limit").within(1, kMostSwept),
-    field<&ReplayRequest::choice, &Choice::dry_run>("dry_run"),
-    field<&ReplayRequest::options, &ReplayOptions::keep_attempts>("keep_attempts").otherwise("false"),
+    field<&ChangeRequest::choice, &Choice::limit>("limit").within(1, kMostSwept),
+    field<&ChangeRequest::choice, &Choice::dry_run>("dry_run"),
+    field<&ChangeRequest::replay, &ReplayOptions::keep_attempts>("keep_attempts").otherwise("false"),
     row("delay", ref("Duration"), read_replay_delay<take_duration>).one_of(1),
     row("delay_ms", kIntegerType, read_replay_delay<take_milliseconds>).one_of(1).at_least(0),
 });
-constexpr auto kChoiceRows = std::span<const Field<ReplayRequest>>(kReplayRows).first(4);
+constexpr auto kCancelRows = std::span<const Field<ChangeRequest>>(kChangeRows).first(5);
+constexpr auto kChoiceRows = kCancelRows.subspan(1);
+constexpr auto kReplayRows = std::span<const Field<ChangeRequest>>(kChangeRows).subspan(1);
 
-MaybeProblem read_chosen(std::string_view body, std::span<const Field<ReplayRequest>> rows, ReplayRequest& request) {
-  FieldReader<ReplayRequest> fields(rows);
+MaybeProblem read_chosen(std::string_view body, std::span<const Field<ChangeRequest>> rows, ChangeRequest& request) {
+  FieldReader<ChangeRequest> fields(rows);
   if (MaybeProblem problem = read_request(body, "{\"ids\":[\"...\"]} or {\"filter\":{}}", fields, request)) {
     return problem;
   }
@@ -117,7 +105,7 @@ MaybeProblem read_chosen(std::string_view body, std::span<const Field<ReplayRequ
   } else if (!choice.filter) {
     return make_problem("missing_field", "say which: ids, or a filter; {\"filter\":{}} means all", "ids");
   }
-  if (request.options.delay > Limits::kDelay) return too_far("delay");
+  if (request.replay.delay > Limits::kDelay) return too_far("delay");
   return std::nullopt;
 }
 
@@ -146,10 +134,8 @@ std::string reschedule_json(Time due) {
   return object_text([&](JsonWriter& out) { out.field("due", due); });
 }
 
-std::optional<Problem> read_cancel(std::string_view body, std::vector<JobId>& ids, CancelOptions& options) {
-  Cancelling request{ids, options};
-  FieldReader<Cancelling> fields(kCancelRows);
-  return read_request(body, "{\"ids\":[\"...\"]}", fields, request);
+std::optional<Problem> read_cancel(std::string_view body, ChangeRequest& request) {
+  return read_chosen(body, kCancelRows, request);
 }
 
 std::string cancel_json(const std::vector<JobId>& ids, const CancelOptions& options) {
@@ -159,13 +145,13 @@ std::string cancel_json(const std::vector<JobId>& ids, const CancelOptions& opti
 }
 
 std::optional<Problem> read_choice(std::string_view body, Choice& choice) {
-  ReplayRequest request;
+  ChangeRequest request;
   MaybeProblem problem = read_chosen(body, kChoiceRows, request);
   choice = std::move(request.choice);
   return problem;
 }
 
-std::optional<Problem> read_replay(std::string_view body, ReplayRequest& request) {
+std::optional<Problem> read_replay(std::string_view body, ChangeRequest& request) {
   return read_chosen(body, kReplayRows, request);
 }
 

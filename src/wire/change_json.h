@@ -1,10 +1,10 @@
 // Requests that change jobs that are there, as JSON.
 //
 //   reschedule   {"due":"2026-01-02T03:04:05Z"}   or   {"delay":"10m"}   or   {"delay_ms":600000}
-//   cancel       {"ids":["..."],"state":"dead"}   state: only those that are in it
 //   a choice     {"ids":["..."]}   or
 //   {"filter":{"queue":"mail","kind":"send","error":"timeout","since":...,"until":...},
-//                "limit":100,"dry_run":true}; every dead job when "filter" is {} and there is no limit
+//                "limit":100,"dry_run":true}; every job that can be meant when "filter" is {} and there is no limit
+//   cancel       a choice, and "state":"dead": only those that are in it
 //   replay       a choice, and "keep_attempts":true, "delay":"10s"
 
 #pragma once
@@ -29,15 +29,17 @@ struct Choice {
   bool dry_run = false;                  // Only count what matches.
 };
 
-struct ReplayRequest {
+// What is done with them; each request has the options that are its own.
+struct ChangeRequest {
   Choice choice = {};
-  ReplayOptions options = {};
+  CancelOptions cancel = {};
+  ReplayOptions replay = {};
 };
 
-std::optional<Problem> read_cancel(std::string_view body, std::vector<JobId>& ids, CancelOptions& options);
+std::optional<Problem> read_cancel(std::string_view body, ChangeRequest& request);
 std::string cancel_json(const std::vector<JobId>& ids, const CancelOptions& options);
 std::optional<Problem> read_choice(std::string_view body, Choice& choice);
-std::optional<Problem> read_replay(std::string_view body, ReplayRequest& request);
+std::optional<Problem> read_replay(std::string_view body, ChangeRequest& request);
 std::string replay_json(const std::vector<JobId>& ids, const ReplayOptions& options);
 
 }  // namespace bide::wire

@@ -486,6 +486,8 @@ std::span<const Schema> schemas();
 // Of each file here. One that is a choice of others is put together in schemas().
 void add_batch_schemas(Schemas& schemas);
 void add_change_schemas(Schemas& schemas);
+void add_dashboard_schemas(Schemas& schemas);
+void add_event_schemas(Schemas& schemas);
 void add_info_schemas(Schemas& schemas);
 void add_job_schemas(Schemas& schemas);
 void add_lease_schemas(Schemas& schemas);

@@ -157,8 +157,11 @@ constexpr auto kCapabilityRows = std::to_array<Field<Capabilities>>({
         .says("Leases of workers elsewhere survive a restart of the broker."),
     field<&Capabilities::save_body>("save_body").says("A running job's body can be replaced for its next attempt."),
     field<&Capabilities::audit>("audit").says("Every accepted job is accounted for."),
+    field<&Capabilities::requests>("requests").says("Replies to requests arrive."),
     field<&Capabilities::carries_past>("carries_past")
         .says("Jobs from another broker keep attempts and errors: bide move goes there."),
+    field<&Capabilities::events>("events").says("Events are published to the queues that are bound to their topic."),
+    field<&Capabilities::group_limits>("group_limits").says("The limits of a binding are obeyed."),
     field<&Capabilities::virtual_time>("virtual_time").says("The test kit can move its clock."),
     always<&Capabilities::why_not>("why_not"),
 });

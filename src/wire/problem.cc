@@ -86,10 +86,12 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"io_error", 500, "The disk or the broker's connection failed"},
     {"newer_version", 500, "The data was written by a newer version"},
     {"unsupported", 501, "This broker cannot do that"},
+    {"handler_failed", 502, "The handler of the request failed"},
     {"permission_denied", 502, "The broker refused the server"},
     {"busy", 503, "The data directory is owned by another process"},
     {"draining", 503, "The server is shutting down"},
     {"unavailable", 503, "Nothing was done: try again later"},
+    {"timed_out", 504, "No reply came before the deadline"},
     {"unconfirmed", 504, "Not known: it may have happened"},
     {"version_not_supported", 505, "The version of HTTP is not supported"},
     {"disk_full", 507, "The disk is full"},
@@ -100,6 +102,7 @@ constexpr std::array kErrorCodes = {
     ErrorCode::kWrongState,      ErrorCode::kUnavailable,  ErrorCode::kUnconfirmed,      ErrorCode::kOverloaded,
     ErrorCode::kDiskFull,        ErrorCode::kBusy,         ErrorCode::kPermissionDenied, ErrorCode::kCannotCreate,
     ErrorCode::kDamaged,         ErrorCode::kNewerVersion, ErrorCode::kIoError,          ErrorCode::kUnsupported,
+    ErrorCode::kHandlerFailed,   ErrorCode::kTimedOut,
 };
 
 const ProblemKind* find_kind(std::string_view code) {

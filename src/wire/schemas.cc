@@ -194,7 +194,10 @@ Schemas make_schemas() {
   add_job_schemas(all);
   add_batch_schemas(all);
   either("EnqueueAnswer", "Enqueued", "EnqueueResults");
+  add_event_schemas(all);
+  either("PublishAnswer", "Published", "PublishResults");
   add_info_schemas(all);
+  add_dashboard_schemas(all);
   add_change_schemas(all);
   add_lease_schemas(all);
   add_settle_schemas(all);

@@ -449,11 +449,11 @@ TEST(FilterQuery, IsReadStrictly) {
 }
 
 TEST(ChangeJson, ChoicesAreReadStrictly) {
-  ReplayRequest request;
+  ChangeRequest request;
   ASSERT_FALSE(read_replay(replay_json({kId}, {.keep_attempts = true, .delay = 5s}), request));
   EXPECT_EQ(request.choice.ids, std::vector<JobId>{kId});
-  EXPECT_TRUE(request.options.keep_attempts);
-  EXPECT_EQ(request.options.delay, 5s);
+  EXPECT_TRUE(request.replay.keep_attempts);
+  EXPECT_EQ(request.replay.delay, 5s);
   request = {};
   ASSERT_FALSE(read_replay(R"({"filter":{"queue":"q","error":"x"},"limit":5})", request));
   EXPECT_EQ(request.choice.filter->queue, "q");
@@ -461,7 +461,7 @@ TEST(ChangeJson, ChoicesAreReadStrictly) {
   for (const std::string body :
        {"", "{}", R"({"ids":[],"filter":{}})", R"({"filter":{"quue":"x"}})", R"({"ids":["x"]})",
         R"({"limit":0,"filter":{}})", R"({"ids":[],"delay":"5s","delay_ms":1})", R"({"filter":{},"delay":"40000d"})"}) {
-    ReplayRequest other;
+    ChangeRequest other;
     EXPECT_TRUE(read_replay(body, other)) << body;
   }
   Time due;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/request_rules.h"
+#include "worker/worker_state.h"
+
 namespace bide::worker {
 
 namespace {
@@ -56,7 +59,9 @@ LeaseBatch::LeaseBatch(std::vector<Lease> leases, Moment given, std::shared_ptr<
   for (std::size_t i = 0; i < size_; ++i) {
     Lease& lease = leases_[i];
     Attempt& attempt = attempts_[i];
-    const Milliseconds limit = std::clamp(lease.job.time_limit, Milliseconds(0), kLongestLimit);
+    Milliseconds limit = std::clamp(lease.job.time_limit, Milliseconds(0), kLongestLimit);
+    // Nobody waits for the reply any longer than that.
+    if (core::is_request(lease.job)) limit = std::clamp(*lease.job.expires - wall_now(), Milliseconds(0), limit);
     attempt.ref_ = {lease.job.id, lease.token};
     attempt.lease_ = &lease;
     attempt.batch_ = this;

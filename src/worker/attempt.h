@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bide/lease.h"
+#include "bide/request.h"
 #include "bide/result.h"
 
 namespace bide::worker {
@@ -29,6 +30,9 @@ namespace bide::worker {
 using Moment = std::chrono::steady_clock::time_point;
 
 class LeaseBatch;
+
+// By the worker's client.
+using SendRequest = std::function<void(Job, Milliseconds timeout, std::function<void(Result<Reply>)> done)>;
 
 class Attempt {
  public:
@@ -97,6 +101,7 @@ struct WorkerLink {
   // These do not change once leases arrive.
   std::function<void()> keep_alive = {};  // Extends all leases soon.
   std::function<Status(LeaseRef, std::string)> save_body = {};  // Waits for the broker.
+  SendRequest request = {};  // Empty: nobody can be asked.
 };
 
 class LeaseBatch {

@@ -13,8 +13,11 @@
 
 #include "core/duration.h"
 #include "core/quote.h"
+#include "core/request_rules.h"
 #include "core/retry_decision.h"
+#include "core/topics.h"
 #include "platform/random.h"
+#include "worker/worker_state.h"
 
 namespace bide::worker {
 
@@ -52,21 +55,35 @@ AttemptRunner::AttemptRunner(const Setup& setup)
       whole = wrap(*each, std::move(whole));
     }
     handlers_.emplace(kind, std::move(whole));
+    if (kind != "*" && core::has_wildcard(kind)) patterns_.push_back(kind);
   }
+}
+
+const Handler* AttemptRunner::handler_of(const std::string& kind) const {
+  auto found = handlers_.find(kind);
+  for (auto each = patterns_.begin(); found == handlers_.end() && each != patterns_.end(); ++each) {
+    if (core::topic_matches(*each, kind)) found = handlers_.find(*each);
+  }
+  if (found == handlers_.end()) found = handlers_.find("*");
+  return found == handlers_.end() ? nullptr : &found->second;
 }
 
 Settlement AttemptRunner::run(Attempt& attempt) {
   const Lease& lease = attempt.lease();
-  auto found = handlers_.find(lease.job.kind);
-  if (found == handlers_.end()) found = handlers_.find("*");
-  if (found == handlers_.end()) return unknown_kind(attempt);
+  const Handler* const handler = handler_of(lease.job.kind);
+  if (handler == nullptr) return unknown_kind(attempt);
+
+  if (core::is_request(lease.job) && *lease.job.expires <= wall_now()) {
+    return {.lease = attempt.ref(),
+            .outcome = Dead{DeadReason::kExhausted, Fault::kTimedOut, "not run: the deadline of the request had passed"}};
+  }
 
   Context context(lease, attempt);
   Settlement settlement{.lease = attempt.ref()};
   Outcome& outcome = settlement.outcome;
   std::optional<std::string> thrown;
   try {
-    outcome = found->second(context);
+    outcome = (*handler)(context);
   } catch (const std::exception& error) {
     thrown = error.what();
   } catch (...) {
@@ -101,12 +118,24 @@ void AttemptRunner::charge_budget(Outcome& outcome, const Lease& lease) const {
   RetryAt* retry = std::get_if<RetryAt>(&outcome);
   if (retry == nullptr) return;
   Outcome by_policy = decide(lease, retry->fault, retry->error);
-  if (std::holds_alternative<Dead>(by_policy)) outcome = std::move(by_policy);
+  if (std::holds_alternative<Dead>(by_policy)) {
+    outcome = std::move(by_policy);
+  } else {
+    outcome = within_deadline(std::move(outcome), lease);
+  }
+}
+
+// A retry that would begin when nobody waits any more is not made: whoever waits is told now.
+Outcome AttemptRunner::within_deadline(Outcome outcome, const Lease& lease) const {
+  RetryAt* const retry = std::get_if<RetryAt>(&outcome);
+  if (retry == nullptr || !core::is_request(lease.job) || wall_now() + retry->after < *lease.job.expires) return outcome;
+  return Dead{DeadReason::kExhausted, retry->fault, std::move(retry->error)};
 }
 
 Outcome AttemptRunner::decide(const Lease& lease, Fault fault, std::string error) const {
   thread_local platform::SystemRandom random;
-  return core::decide_after_fault(lease.job.retry, lease.counts, fault, std::move(error), random.next());
+  return within_deadline(
+      core::decide_after_fault(lease.job.retry, lease.counts, fault, std::move(error), random.next()), lease);
 }
 
 Settlement AttemptRunner::timed_out(const Attempt& attempt) const {

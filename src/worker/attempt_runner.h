@@ -28,6 +28,7 @@ struct Setup {
   std::function<void(const Finished&)> on_outcome = {};
   std::function<void(const Finished&)> on_dead = {};
   std::function<void(std::string_view)> on_problem = {};
+  SendRequest request = {};
 
   // kInvalidArgument names the option or the handler.
   Status validate() const;
@@ -51,8 +52,10 @@ class AttemptRunner {
   const std::string& name() const { return name_; }
 
  private:
+  const Handler* handler_of(const std::string& kind) const;
   Settlement unknown_kind(const Attempt& attempt);
   void charge_budget(Outcome& outcome, const Lease& lease) const;
+  Outcome within_deadline(Outcome outcome, const Lease& lease) const;
 
   const std::string name_;
   const Milliseconds unknown_kind_wait_;
@@ -60,6 +63,7 @@ class AttemptRunner {
   const std::function<void(const Finished&)> on_dead_;
   const std::function<void(std::string_view)> on_problem_;
   platform::KeyedMap<std::string, Handler> handlers_;  // Each inside all the middleware. Constant once made.
+  std::vector<std::string> patterns_;                  // Those of its names with wildcards, in the order they were added.
 
   std::mutex mutex_;  // Guards everything below.
   std::set<std::string> reported_kinds_;

@@ -1,6 +1,7 @@
 #include "bide/context.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/job_ids.h"
@@ -62,6 +63,14 @@ Result<JobId> Context::enqueue(Job job) {
   if (Status valid = core::validate(job, wall_now()); !valid) return valid.error();
   effects_.push_back(std::move(job));
   return effects_.back().id;
+}
+
+void Context::send_request(Job job, Milliseconds timeout, std::function<void(Result<Reply>)> done) {
+  const auto& send = attempt_.batch().link().request;
+  if (!send) return done(Error{ErrorCode::kUnsupported, "handlers cannot send requests here"});
+  const auto left = std::chrono::floor<Milliseconds>(deadline() - std::chrono::steady_clock::now());
+  if (left < Milliseconds(1)) return done(Error{ErrorCode::kTimedOut, "the deadline of this handler has passed"});
+  send(std::move(job), std::min(timeout, left), std::move(done));
 }
 
 void Context::set_result(std::string_view result, std::string_view content_type) {

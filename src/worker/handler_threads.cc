@@ -51,6 +51,7 @@ Result<std::shared_ptr<HandlerThreads>> HandlerThreads::start(const Setup& setup
     if (!alive) return Error{ErrorCode::kUnavailable, "the worker has ended"};
     return wait<void>([&](auto done) { alive->save_body(lease, std::move(body), std::move(done)); });
   };
+  threads->link_->request = setup.request;
   try {
     threads->timekeeper_ = std::thread([raw = threads.get()] { raw->run_timekeeper(); });
     std::lock_guard lock(threads->mutex_);

@@ -26,9 +26,11 @@ std::size_t bytes_of(const Settlement& settlement) {
   return sum;
 }
 
-// Whether a broker without atomic_effects must have something confirmed before it can acknowledge the job.
+// Whether a broker without atomic_effects must have something confirmed before it can acknowledge the job. A result may be
+// the reply to a request.
 bool publishes(const Settlement& settlement) {
-  return !settlement.effects.empty() || !std::holds_alternative<Done>(settlement.outcome);
+  const Done* const done = std::get_if<Done>(&settlement.outcome);
+  return !settlement.effects.empty() || done == nullptr || !done->result.empty();
 }
 
 bool is_lost(ErrorCode code) {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "rpc/requester.h"
 #include "worker/attempt_runner.h"
 #include "worker/handler_threads.h"
 #include "worker/worker_state.h"
@@ -47,6 +48,13 @@ Status Worker::start() {
   std::lock_guard lock(state_->mutex);
   if (state_->threads) return Error{ErrorCode::kInvalidArgument, "the worker is running already"};
   state_->failure.reset();
+  // A handler may outlive the worker and its client.
+  state_->setup.request = [weak = std::weak_ptr(state_->client.requester())](Job job, Milliseconds timeout,
+                                                                            std::function<void(Result<Reply>)> done) {
+    const std::shared_ptr<rpc::Requester> requests = weak.lock();
+    if (!requests) return done(Error{ErrorCode::kUnavailable, "the client is closed"});
+    requests->request(std::move(job), timeout, std::move(done));
+  };
   auto threads =
       worker::HandlerThreads::start(state_->setup, std::move(broker), [state = state_.get()](const Error& error) {
         {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Job limited(const std::string& kind) { return {.kind = kind, .time_limit = 20ms}; }
+Job limited(const std::string& kind, Milliseconds limit = 20ms) { return {.kind = kind, .time_limit = limit}; }
 
 TEST(WorkerLimit, AHandlerThatNeverReturnsIsTimedOutAndItsThreadReplaced) {
   const auto never = std::make_shared<Gate>();
@@ -62,8 +62,9 @@ TEST(WorkerLimit, BeyondTheNumberOfAbandonedThreadsNoMoreJobsAreTakenUntilOneCom
   bench.worker.handle("stuck", [never] { never->wait(); });
   bench.worker.handle("next", [] {});
   ASSERT_TRUE(bench.worker.start());
-  bench.broker->give(limited("stuck"));
-  bench.broker->give(limited("stuck"));
+  // Long enough that both have begun before it is over, also where the machine is busy.
+  bench.broker->give(limited("stuck", 500ms));
+  bench.broker->give(limited("stuck", 500ms));
   bench.broker->wait_for_settled(2);
   EXPECT_NE(bench.problems.wait_for(1)[0].find("2 handlers ran past their time limit"), std::string::npos);
   EXPECT_EQ(bench.broker->credit(), 0);

@@ -30,6 +30,7 @@ Capabilities ModelBroker::capabilities() const {
   Capabilities all;
   all.virtual_time = true;
   all.completions = false;
+  all.requests = false;  // A worker beside the test would be a second thread.
   all.carries_past = true;
   return all;
 }

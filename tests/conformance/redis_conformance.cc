@@ -1,6 +1,8 @@
 // A real Redis under the suite, in real time. All tests share it; each has a prefix of its own there. The broker under test
 // reaches it through a proxy, so that a crash is what the server sees of one: connections that end in the middle of
 // whatever they were doing, and nobody says goodbye. With BIDE_REDIS_KILL set, the server is killed, too.
+//
+// The second subject has the bodies in a real MariaDB.
 
 #include <cstdlib>
 #include <memory>
@@ -11,7 +13,9 @@
 
 #include "brokers/open_broker.h"
 #include "conformance/broker_conformance.h"
+#include "core/url_escape.h"
 #include "support/redis_server.h"
+#include "support/sql_server.h"
 #include "support/tcp_proxy.h"
 
 namespace bide::conformance {
@@ -28,11 +32,17 @@ RedisServer& server() {
   return shared;
 }
 
+support::MariadbServer& database() {
+  static support::MariadbServer shared;
+  return shared;
+}
+
 bool kills_server() { return std::getenv("BIDE_REDIS_KILL") != nullptr; }
 
 class RedisSubject : public Subject {
  public:
-  RedisSubject() {
+  // `bodies`: what the URL says about them.
+  explicit RedisSubject(std::string bodies = {}) : bodies_(std::move(bodies)) {
     static int last = 0;
     prefix_ = "conformance" + std::to_string(++last);
     open();
@@ -76,7 +86,7 @@ class RedisSubject : public Subject {
     proxy_ = std::make_unique<TcpProxy>(server().port());
     auto opened = brokers::open_broker("redis://127.0.0.1:" + std::to_string(proxy_->port()) + "?prefix=" + prefix_ +
                                        "&client_timeout=" + std::to_string(kClientTimeout.count()) + "ms" +
-                                       "&result_retention=" + std::to_string(kRetention.count()) + "ms");
+                                       "&result_retention=" + std::to_string(kRetention.count()) + "ms" + bodies_);
     if (!opened) throw std::runtime_error("the broker does not open: " + opened.error().message);
     opened_ = std::move(*opened);
   }
@@ -85,6 +95,7 @@ class RedisSubject : public Subject {
     proxy_.reset();
   }
 
+  const std::string bodies_;
   std::string prefix_;
   std::unique_ptr<TcpProxy> proxy_;
   brokers::OpenedBroker opened_;
@@ -95,6 +106,16 @@ INSTANTIATE_TEST_SUITE_P(Redis, BrokerConformance,
                          testing::Values(SubjectParam{
                              "server", [] { return std::make_unique<RedisSubject>(); },
                              RedisServer::is_installed() ? "" : "redis-server is not installed"}),
+                         SubjectParam::name_of);
+
+INSTANTIATE_TEST_SUITE_P(RedisAndBodiesInMariadb, BrokerConformance,
+                         testing::Values(SubjectParam{
+                             "server",
+                             [] {
+                               return std::make_unique<RedisSubject>("&body_retention=1s&orphan_age=1s&bodies=" +
+                                                                     core::escape_url(database().url()));
+                             },
+                             RedisServer::is_installed() && support::MariadbServer::is_installed() ? "" : "redis-server is not installed"}),
                          SubjectParam::name_of);
 
 }  // namespace

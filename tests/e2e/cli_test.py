@@ -103,6 +103,45 @@ class JobsTest(command.CommandTest):
         self.assertEqual(self.run_bide("job", "show", job_id)[0], 66)
         self.assertEqual(self.bide_json("audit")["details"]["cancelled"], 1)
 
+    def test_what_matches_is_cancelled_and_rescheduled(self):
+        for number in range(5):
+            self.bide("enqueue", "mail", str(number), "--delay", "1h")
+        kept = self.bide("enqueue", "other", "--delay", "1h").strip()
+        self.assertEqual(self.bide_json("job", "cancel", "--kind", "mail", "--dry-run"),
+                         {"would_cancel": 5, "by_kind": {"mail": 5}})
+        self.assert_fails(64, "cancel 5 jobs", "job", "cancel", "--kind", "mail")
+        self.assert_fails(64, "which ones?", "job", "cancel", "--yes")
+        self.assertEqual(self.bide_json("job", "cancel", "--kind", "mail", "--limit", "2", "--yes"),
+                         {"matched": 2, "succeeded": 2, "failed": 0})
+        self.assertEqual(self.bide("job", "reschedule", "--kind", "mail", "--due", "2030-01-02T03:04:05Z", "--yes"),
+                         "rescheduled 3 of 3 jobs\n")
+        moved = self.bide_json("job", "list", "--kind", "mail")["jobs"]
+        self.assertEqual([job["due"] for job in moved], ["2030-01-02T03:04:05.000Z"] * 3)
+        self.assertEqual(self.bide("job", "cancel", "--state", "scheduled", "--kind", "mail", "--yes"), "cancelled 3 of 3 jobs\n")
+        self.assertEqual(self.bide("job", "cancel", "--kind", "mail", "--yes"), "no jobs match\n")
+        self.assertEqual([job["id"] for job in self.bide_json("job", "list")["jobs"]], [kept])
+
+    def test_many_jobs_are_enqueued_from_lines(self):
+        lines = [json.dumps({"kind": "k", "queue": "bulk", "body": {"number": n}}) for n in range(1200)]
+        ids = self.bide("enqueue", "--ndjson", "-", given="\n".join(lines).encode()).split()
+        self.assertEqual(len(set(ids)), 1200)
+        self.assertEqual(json.loads(self.bide_json("job", "show", ids[777])["body"]), {"number": 777})
+        path = os.path.join(self.folder, "jobs.ndjson")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"kind":"good"}\n\n{"kind":"bad kind"}\nnot json\n{"kind":"good"}\n')
+        code, out, err = self.run_bide("enqueue", "--ndjson", path, "--json")
+        answers = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual((code, len(err.splitlines())), (64, 1), err)
+        self.assertEqual(sorted((each["line"], "id" in each) for each in answers),
+                         [(1, True), (3, False), (4, False), (5, True)])
+        self.assert_fails(64, "each line", "enqueue", "k", "--ndjson", "-")
+        self.assert_fails(64, "--queue does not go with", "enqueue", "--ndjson", "-", "--queue", "q")
+        self.assert_fails(66, "No such file", "enqueue", "--ndjson", "missing")
+
+    def test_an_expiry_can_be_a_duration(self):
+        job = self.bide_json("job", "show", self.bide("enqueue", "k", "--expires", "1h").strip())
+        self.assertGreater(job["expires"], job["due"])
+
     def test_a_due_time_in_the_past_is_accepted_with_a_warning(self):
         code, _, err = self.run_bide("enqueue", "k", "--due", "2020-01-02T03:04:05Z")
         self.assertEqual(code, 0)
@@ -225,6 +264,7 @@ class DeadTest(command.CommandTest):
     def test_deleting_asks_first(self):
         self.assert_fails(64, "delete 4 dead jobs", "dead", "delete", "--all")
         self.assert_fails(64, "which ones?", "dead", "delete", "--yes")
+        self.assertEqual(self.bide_json("dead", "delete", "--kind", "bad", "--dry-run"), {"would_delete": 3, "by_kind": {"bad": 3}})
         self.bide("dead", "delete", "--kind", "worse", "--yes")
         self.assertEqual(len(self.ids()), 3)
 

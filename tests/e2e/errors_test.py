@@ -54,7 +54,7 @@ TYPED_WRONG = [
     (64, "--id: invalid job id", ["enqueue", "k", "--id", "7"]),
     (64, "--unique: the key is empty", ["enqueue", "k", "--unique", ""]),
     (64, "--unique: unique_key", ["enqueue", "k", "--unique", "x" * 600]),
-    (64, "--ttr: time_limit 40d", ["enqueue", "k", "--ttr", "40d"]),
+    (64, "--time-limit: time_limit 40d", ["enqueue", "k", "--time-limit", "40d"]),
     (64, "--header: invalid header", ["enqueue", "k", "--header", "a\tb=1"]),
     (64, "--content-type: ", ["enqueue", "k", "--content-type", "x" * 300]),
     (64, "--due: due 0000-01-01", ["enqueue", "k", "--due", "0000-01-01T00:00:00Z"]),

@@ -135,12 +135,12 @@ class WorkTest(command.CommandTest):
         self.assertIn("left in queue default: 1 job that wait, because the queue is paused", err)
 
     def test_draining_gives_the_last_program_its_time_between_term_and_kill(self):
-        self.bide("enqueue", "k", "--retry", "none", "--ttr", "2s")
+        self.bide("enqueue", "k", "--retry", "none", "--time-limit", "2s")
         self.work("--exec", self.script("trap 'sleep 0.5; touch cleaned; exit 0' TERM\nsleep 100 & wait"))
         self.assertTrue(os.path.exists(f"{self.folder}/cleaned"))
 
     def test_the_whole_process_group_is_stopped_at_the_time_limit(self):
-        job_id = self.bide("enqueue", "k", "--retry", "none", "--ttr", "2s").strip()
+        job_id = self.bide("enqueue", "k", "--retry", "none", "--time-limit", "2s").strip()
         self.work("--shell", "sleep 1000 & echo $! > pid; wait")
         job = self.bide_json("job", "show", job_id)
         self.assertEqual((job["state"], job["counts"]["timed_out"]), ("dead", 1))

@@ -78,7 +78,7 @@ void decode_record(RecordType type, std::uint8_t version, std::string_view paylo
 
 void decode_any(std::uint8_t choice, std::string_view payload) {
   const auto version = static_cast<std::uint8_t>(1 + choice / 128);
-  switch (static_cast<RecordType>(choice % 12)) {
+  switch (static_cast<RecordType>(choice % 13)) {
     case RecordType::kAccepted: {
       AcceptedBrief brief;
       Accepted whole;
@@ -104,6 +104,8 @@ void decode_any(std::uint8_t choice, std::string_view payload) {
       return decode_record<CancelAsked>(RecordType::kCancelAsked, version, payload);
     case RecordType::kDelivered:
       return decode_record<Delivered>(RecordType::kDelivered, version, payload);
+    case RecordType::kBound:
+      return decode_record<Binding>(RecordType::kBound, version, payload);
     case RecordType::kMark:
       return;
   }

@@ -166,10 +166,27 @@ class Sender {
     for (;;) {
       client_.send(request);
       RawAnswer answer = client_.receive();
-      if (answer.status != 429 && answer.status != 503) return answer;
+      if (!is_told_to_come_again(answer)) return answer;
       wait_as_told(answer);
     }
   }
+
+  // Of requests that were sent one behind the other; some of them were not taken, and are sent again one by one.
+  std::vector<RawAnswer> ask_pipelined(const std::vector<std::string>& requests) {
+    std::string all;
+    for (const std::string& request : requests) all += request;
+    client_.send(all);
+    std::vector<RawAnswer> answers;
+    for (std::size_t i = 0; i < requests.size(); ++i) answers.push_back(client_.receive());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (!is_told_to_come_again(answers[i])) continue;
+      wait_as_told(answers[i]);
+      answers[i] = ask_until_taken(requests[i]);
+    }
+    return answers;
+  }
+
+  static bool is_told_to_come_again(const RawAnswer& answer) { return answer.status == 429 || answer.status == 503; }
 
   static void wait_as_told(const RawAnswer& answer) {
     const auto told = answer.fields.find("retry-after");
@@ -183,23 +200,12 @@ class Sender {
 
   void send_pipelined(const std::vector<SentJob>& jobs, Framing framing) {
     std::vector<std::string> requests;
-    std::string all;
-    for (const SentJob& job : jobs) all += requests.emplace_back(request_of(json_of(job), framing, "application/json", source_));
-    client_.send(all);
-    std::vector<std::size_t> again;
-    const auto expect_taken = [&](const RawAnswer& answer, std::size_t i) {
-      expect_status(answer, 201);
-      EXPECT_EQ(field_of(answer.body, "id"), jobs[i].id) << form_;
-    };
+    for (const SentJob& job : jobs) requests.push_back(request_of(json_of(job), framing, "application/json", source_));
+    const std::vector<RawAnswer> answers = ask_pipelined(requests);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const RawAnswer answer = client_.receive();
-      if (answer.status != 429) {
-        expect_taken(answer, i);
-      } else {
-        again.push_back(i);
-      }
+      expect_status(answers[i], 201);
+      EXPECT_EQ(field_of(answers[i].body, "id"), jobs[i].id) << form_;
     }
-    for (const std::size_t i : again) expect_taken(ask_until_taken(requests[i]), i);
   }
 
   void send_together(const std::vector<SentJob>& jobs, const Form& form) {
@@ -223,11 +229,11 @@ class Sender {
   void read_back(const std::vector<SentJob>& jobs) {
     for (std::size_t at = 0; at < jobs.size(); at += kMostPipelined) {
       const std::size_t end = std::min(at + kMostPipelined, jobs.size());
-      std::string all;
-      for (std::size_t i = at; i < end; ++i) all += get("/v1/jobs/" + jobs[i].id);
-      client_.send(all);
+      std::vector<std::string> requests;
+      for (std::size_t i = at; i < end; ++i) requests.push_back(get("/v1/jobs/" + jobs[i].id));
+      const std::vector<RawAnswer> answers = ask_pipelined(requests);
       for (std::size_t i = at; i < end; ++i) {
-        const RawAnswer answer = client_.receive();
+        const RawAnswer& answer = answers[i - at];
         expect_status(answer, 200);
         // Not EXPECT_EQ: it would print both.
         const std::string stored = field_of(answer.body, "body_text");

@@ -9,6 +9,7 @@
 
 #include "server/api/api_test_bench.h"
 #include "server/callbacks/callback_service.h"
+#include "server/dashboard/dashboard.h"
 #include "server/json_schema.h"
 #include "support/http_receiver.h"
 
@@ -31,17 +32,23 @@ class OpenApi : public ApiBench {
     rules.policy = AddressPolicy::make("allow-list", {"127.0.0.1:*"}).value();
     callbacks_ =
         CallbackService::start(std::move(rules), unowned(store_->broker()), unowned(store_->inspector())).value();
-    api_ = std::make_unique<Api>(ApiOptions{.broker = callbacks_->broker(),
+    metered_ = std::make_shared<metrics::MeteredBroker>(callbacks_->broker(), std::make_shared<metrics::Metrics>());
+    authenticator_ = Authenticator::open({}).value();
+    api_ = std::make_unique<Api>(ApiOptions{.broker = metered_,
                                             .inspector = &store_->inspector(),
                                             .callback_queue = "callbacks",
                                             .version = "1.2.3"});
-    router_ = std::make_unique<Router>(api_->routes(callbacks_->routes()));
+    Routes others = callbacks_->routes();
+    const Dashboard dashboard({.broker = metered_, .authenticator = authenticator_.get(), .version = "1.2.3", .broker_url = "bide:./data"});
+    for (Route& route : dashboard.routes()) others.push_back(std::move(route));
+    router_ = std::make_unique<Router>(api_->routes(std::move(others)));
     document_ = json::parse(get("/v1/openapi.json").body);
   }
   void TearDown() override {
     api_->stop();
     router_ = nullptr;
     api_ = nullptr;
+    metered_ = nullptr;
     callbacks_->stop(Milliseconds(0));
     callbacks_ = nullptr;
     ApiBench::TearDown();
@@ -93,6 +100,8 @@ class OpenApi : public ApiBench {
   }
 
   std::unique_ptr<CallbackService> callbacks_;
+  std::shared_ptr<metrics::MeteredBroker> metered_;
+  std::unique_ptr<Authenticator> authenticator_;
   json::value document_;
   std::set<std::string> seen_;
 };
@@ -221,6 +230,8 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   checked(Method::kGet, one, "/v1/jobs/{id}");
   checked(Method::kGet, one + "/result", "/v1/jobs/{id}/result");
   checked(Method::kGet, "/v1/dead", "/v1/dead");
+  const auto groups = items_of(checked(Method::kGet, "/v1/dead/groups", "/v1/dead/groups").body, "groups");
+  checked(Method::kGet, "/v1/dead/groups/" + field_of(groups.at(0), "id"), "/v1/dead/groups/{id}");
   post_to("/v1/dead/replay", R"({"filter":{"queue":"q"},"dry_run":true})");
   post_to("/v1/dead/replay", R"({"ids":[")" + id + R"("],"keep_attempts":true})");
   lease = items_of(post_to("/v1/leases", R"({"queue":"q","wait":"5s"})").body, "leases").at(0);
@@ -241,6 +252,16 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   checked(Method::kGet, "/v1/audit", "/v1/audit");
   checked(Method::kGet, "/v1/pressure", "/v1/pressure");
   checked(Method::kGet, "/v1/capabilities", "/v1/capabilities");
+
+  checked(Method::kGet, "/v1/about", "/v1/about");
+  checked(Method::kGet, "/v1/stats", "/v1/stats");
+  checked(Method::kGet, "/v1/stats?window=week&queue=q", "/v1/stats");
+  checked(Method::kGet, "/v1/stats?window=year", "/v1/stats");
+  checked(Method::kGet, "/v1/workers", "/v1/workers");
+  checked(Method::kGet, "/v1/session", "/v1/session");
+  post_to("/v1/session", R"({"link":")" + authenticator_->make_link_code() + "\"}");
+  post_to("/v1/session", R"({"token":"of nobody"})");
+  checked(Method::kDelete, "/v1/session", "/v1/session");
 
   ask_about_callbacks();
 

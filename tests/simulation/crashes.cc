@@ -1,6 +1,7 @@
 // Simulation, the faults: how a process and its disk end, and what must be there afterwards.
 
 #include <algorithm>
+#include <set>
 
 #include "simulation/simulation.h"
 
@@ -313,6 +314,17 @@ std::optional<std::uint64_t> crashed_and_gone(const World& before, const World& 
   return std::nullopt;
 }
 
+// Those that a crash is charged to when this is opened.
+bool is_charged(const ModelJob& job, const std::set<JobId>& left) {
+  return job.phase == Phase::kRunning && !job.outlives_process && !job.cancel_requested && !left.contains(job.id);
+}
+
+std::uint64_t count_charged(const World& world, const std::set<JobId>& left) {
+  std::uint64_t charged = 0;
+  for (const auto& [tag, job] : world.jobs()) charged += is_charged(*job, left) ? 1 : 0;
+  return charged;
+}
+
 }  // namespace
 
 void Simulation::adopt_what_survived() {
@@ -330,6 +342,8 @@ void Simulation::adopt_what_survived() {
   if (known) tally_.add(Event::kTimeKnownOverARestart);
   latest_now_ms_ = std::max(latest_now_ms_, ledger_->now_ms());  // May be a little ahead of the wall clock.
   std::optional<std::size_t> survived;
+  // Of every state that it may have been: a crash that was charged in the step that was lost is charged now, at the same time.
+  std::set<std::uint64_t> may_be_charged;
   std::string differences;
   World found;
   Reading reading(*ledger_);
@@ -376,7 +390,9 @@ void Simulation::adopt_what_survived() {
     } else if (!survived) {
       survived = i;
       found = std::move(world);
+      may_be_charged.insert(count_charged(timeline_[i].world, left));
     } else {
+      may_be_charged.insert(count_charged(timeline_[i].world, left));
       for (const auto& [tag, job] : world.jobs()) {
         const ModelJob* other = found.find(tag);
         const bool ended_alike =
@@ -390,25 +406,17 @@ void Simulation::adopt_what_survived() {
   if (timeline_.size() > 1) tally_.add(*survived > 0 ? Event::kUnconfirmedKept : Event::kUnconfirmedLost);
   note("opened", *survived, timeline_.size(), disk_.used_bytes());
 
-  std::uint64_t charged = 0;
   for (const auto& [tag, job] : timeline_[*survived].world.jobs()) {
-    if (job->phase != Phase::kRunning) continue;
-    if (job->outlives_process) {
-      tally_.add(Event::kLeasesThatOutlived);
-    } else if (job->cancel_requested) {
-      tally_.add(Event::kCancelledAndCrashed);
-    } else if (!left.contains(job->id)) {
-      ++charged;
-      const ModelJob* after = found.find(tag);
-      if (after->phase == Phase::kDead && after->dead_reason == DeadReason::kPoison) {
-        tally_.add(Event::kPoisoned);
-      }
-    }
+    if (job->phase == Phase::kRunning && job->outlives_process) tally_.add(Event::kLeasesThatOutlived);
+    if (job->phase == Phase::kRunning && !job->outlives_process && job->cancel_requested) tally_.add(Event::kCancelledAndCrashed);
+    if (!is_charged(*job, left)) continue;
+    const ModelJob* after = found.find(tag);
+    if (after->phase == Phase::kDead && after->dead_reason == DeadReason::kPoison) tally_.add(Event::kPoisoned);
   }
   const engine::OpenReport& report = ledger_->open_report();
   // After an opening that failed it may have been then or now.
-  expect(report.crashed_attempts == charged || opening_ > 1, "another number of attempts was charged");
-  tally_.add(Event::kAttemptsCharged, charged);
+  expect(may_be_charged.contains(report.crashed_attempts) || opening_ > 1, "another number of attempts was charged");
+  tally_.add(Event::kAttemptsCharged, count_charged(timeline_[*survived].world, left));
   tally_.add(Event::kTornTails, report.torn_tails.size());
   const AuditReport audit = ledger_->audit();
   expect(audit.ok(), audit.ok() ? "" : "audit after opening: " + audit.problems.front());

@@ -242,17 +242,19 @@ void RabbitmqServer::await(Node& node) {
     throw std::runtime_error(node.name + " " + what + ":\n" + end_of(node.directory + "/output") +
                              end_of(node.directory + "/log/" + node.name + ".log"));
   };
+  std::string last;
   for (;;) {
     if (waitpid(node.process, nullptr, WNOHANG) != 0) {
       node.process = -1;
       fail("ended while it started");
     }
     try {
-      if (evaluate("io:format(\"~p\", [rabbit:is_running()])", index) == "true") return;
-    } catch (const std::runtime_error&) {
-      // Not there yet.
+      last = evaluate("io:format(\"~p\", [rabbit:is_running()])", index);
+      if (last == "true") return;
+    } catch (const std::runtime_error& not_yet) {
+      last = not_yet.what();
     }
-    if (steady_clock::now() > deadline) fail("does not start");
+    if (steady_clock::now() > deadline) fail("does not start (" + last + ")");
     std::this_thread::sleep_for(kPoll);
   }
 }

@@ -90,7 +90,7 @@ struct DatabaseBroker::Parts {
 
   void examine(JobId id) {
     post([this, id](Lane& lane) {
-      const auto info = lane.call_repeatable([&](Session& on) { return on.watch(id); });
+      const auto info = lane.look([&](Session& on) { return on.watch(id); });
       if (!info && info.error().code != ErrorCode::kNotFound) {
         unexamined.insert(id);
         examine_again = std::chrono::steady_clock::now() + kExamineAgain;
@@ -209,14 +209,14 @@ std::function<void(const Error&)> DatabaseBroker::refusal(const Completion<T>& d
 
 template <class T, class Request>
 void DatabaseBroker::inspect(Request request, Completion<T> done) {
-  parts_->post([request = std::move(request), done](Lane& lane) mutable { done(lane.call_repeatable(request)); }, refusal<T>(done));
+  parts_->post([request = std::move(request), done](Lane& lane) mutable { done(lane.look(request)); }, refusal<T>(done));
 }
 
 void DatabaseBroker::queues(Completion<std::vector<QueueInfo>> done) {
   parts_->post(
       [parts = parts_.get(), done](Lane& lane) {
-        parts->keeper.tell_subscriptions(lane);
-        done(lane.call_repeatable([](Session& on) { return on.queues(); }));
+        parts->keeper.await_subscriptions_told();
+        done(lane.look([](Session& on) { return on.queues(); }));
       },
       refusal(done));
 }
@@ -233,12 +233,12 @@ void DatabaseBroker::list(JobFilter filter, std::string cursor, std::size_t limi
 
 void DatabaseBroker::explain(JobId id, Completion<Explanation> done) {
   const auto explain_it = [parts = parts_.get(), id, done](Lane& lane) {
-    parts->keeper.tell_subscriptions(lane);
-    const auto info = lane.call_repeatable([&](Session& on) { return on.find(id); });
+    parts->keeper.await_subscriptions_told();
+    const auto info = lane.look([&](Session& on) { return on.find(id); });
     if (!info) return done(info.error());
     QueueInfo queue;
     if (info->state == JobState::kReady) {
-      const auto queues = lane.call_repeatable([](Session& on) { return on.queues(); });
+      const auto queues = lane.look([](Session& on) { return on.queues(); });
       if (!queues) return done(queues.error());
       for (const QueueInfo& each : *queues) {
         if (each.name == info->job.queue) queue = each;

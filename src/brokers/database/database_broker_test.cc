@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -92,6 +93,63 @@ TEST(DatabaseBroker, ABusyProcessStillSaysThatItLives) {
   broker->settle({Settlement{.lease = {id_of(1), 1}}}, [](auto) {});
   EXPECT_TRUE(eventually([&] { return signs >= 5; }));
   stop = true;
+}
+
+// Connections that nobody has used for a while are the first to hang: something on the way has forgotten them.
+TEST(DatabaseBroker, AConnectionThatHangsDoesNotKeepBackTheSignOfLife) {
+  auto script = std::make_shared<Script>();
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<std::thread::id> keeper;  // Its lane is the first to look.
+  bool keeper_is_held = false;
+  bool stop = false;
+  std::atomic<int> signs = 0;
+  script->overdue = [&] {
+    std::unique_lock lock(mutex);
+    if (!keeper) keeper = std::this_thread::get_id();
+    changed.notify_all();
+    changed.wait(lock, [&] { return !keeper_is_held || stop; });
+    return Overdue();
+  };
+  script->keep_alive = [&] {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return keeper == std::this_thread::get_id() || stop; });  // On other lanes it hangs.
+    return ++signs, Status();
+  };
+  const auto broker = open(script, Milliseconds(200));
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return keeper.has_value(); });
+    keeper_is_held = true;
+  }
+  auto subscription = broker->subscribe({}, [](std::vector<Lease>) {});
+  ASSERT_TRUE(subscription);
+  std::atomic<bool> answered = false;
+  broker->queues([&](const auto&) { answered = true; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // Time for another lane to begin what is not its work.
+  {
+    const std::lock_guard lock(mutex);
+    keeper_is_held = false;
+    changed.notify_all();
+  }
+  EXPECT_TRUE(eventually([&] { return signs >= 5 && answered; }));
+  const std::lock_guard lock(mutex);
+  stop = true;
+  changed.notify_all();
+}
+
+// "Nothing was done" is said only where that is known.
+TEST(DatabaseBroker, AChangeWhoseAnswerWasLostIsUnconfirmedAndALookIsNot) {
+  auto script = std::make_shared<Script>();
+  script->save_body = script->pause = [] { return Status(Error{ErrorCode::kUnconfirmed, "the answer was lost"}); };
+  script->find = [] { return Result<JobInfo>(Error{ErrorCode::kUnconfirmed, "the answer was lost"}); };
+  const auto broker = open(script);
+  const auto saved = wait<void>([&](auto done) { broker->save_body({id_of(1), 1}, "body", std::move(done)); });
+  EXPECT_EQ(saved.error().code, ErrorCode::kUnconfirmed);
+  const auto paused = wait<void>([&](auto done) { broker->pause("default", true, std::move(done)); });
+  EXPECT_EQ(paused.error().code, ErrorCode::kUnconfirmed);
+  const auto found = wait<JobInfo>([&](auto done) { broker->find(id_of(1), std::move(done)); });
+  EXPECT_EQ(found.error().code, ErrorCode::kUnavailable);
 }
 
 TEST(DatabaseBroker, LeasesWhoseGrantWasNotAnsweredAreGivenBack) {

@@ -21,6 +21,9 @@ struct Script {
   };
   std::function<Result<std::vector<LeaseRef>>()> leases_of = [] { return std::vector<LeaseRef>(); };
   std::function<Status()> keep_alive = [] { return Status(); };
+  std::function<Status()> save_body = [] { return Status(); };
+  std::function<Status()> pause = [] { return Status(); };
+  std::function<Result<JobInfo>()> find = [] { return JobInfo(); };
   std::function<Status()> close_client = [] { return Status(); };
   std::function<Result<Overdue>()> overdue = [] { return Overdue(); };
   std::function<Result<JobInfo>(JobId)> watch = [](JobId) { return JobInfo(); };
@@ -46,13 +49,13 @@ class ScriptedSession : public Session {
   Result<std::vector<LeaseRef>> leases_of(ClientId) override { return script_->leases_of(); }
   Result<std::vector<Extended>> extend(const std::vector<LeaseRef>& leases) override { return std::vector<Extended>(leases.size()); }
   Status mark_delivered(const std::vector<LeaseRef>&) override { return {}; }
-  Status save_body(const LeaseRef&, const std::string&) override { return {}; }
+  Status save_body(const LeaseRef&, const std::string&) override { return script_->save_body(); }
   Result<std::vector<Status>> end(const std::vector<Ending>& endings) override { return script_->end(endings); }
   Status keep_alive(ClientId, const std::vector<std::string>&, Milliseconds) override { return script_->keep_alive(); }
   Status close_client(ClientId, const std::string&) override { return script_->close_client(); }
   Result<Overdue> overdue(Milliseconds, std::size_t) override { return script_->overdue(); }
   Result<std::size_t> forget(const Retention&, std::size_t) override { return std::size_t{0}; }
-  Result<JobInfo> find(JobId) override { return JobInfo(); }
+  Result<JobInfo> find(JobId) override { return script_->find(); }
   Result<JobInfo> watch(JobId id) override { return script_->watch(id); }
   Result<JobPage> list(const JobFilter&, const std::string&, std::size_t) override { return JobPage(); }
   Result<std::vector<QueueInfo>> queues() override { return std::vector<QueueInfo>(); }
@@ -60,7 +63,7 @@ class ScriptedSession : public Session {
   Result<std::vector<Status>> cancel(const std::vector<JobId>& ids, const CancelOptions&) override { return std::vector<Status>(ids.size()); }
   Status reschedule(JobId, Time) override { return {}; }
   Result<std::vector<Status>> replay(const std::vector<JobId>& ids, const ReplayOptions&) override { return std::vector<Status>(ids.size()); }
-  Status pause(const std::string&, bool) override { return {}; }
+  Status pause(const std::string&, bool) override { return script_->pause(); }
   Result<std::uint64_t> purge(const std::string&, std::size_t) override { return std::uint64_t{0}; }
   Status listen() override { return {}; }
   Result<std::vector<Notice>> wait(Milliseconds at_most) override {

@@ -18,6 +18,7 @@ constexpr std::size_t kForgottenAStep = 2000;
 constexpr Milliseconds kForgetPeriod{1'000};
 constexpr Milliseconds kShortestCheck{20};  // Leases may run out that much late.
 constexpr Milliseconds kAfterTrouble{200};
+constexpr Milliseconds kLongestAwait{5'000};
 
 }  // namespace
 
@@ -27,44 +28,61 @@ Keeper::Keeper(JobStore& store, ClientId client, IdSource& ids, Granter& granter
 void Keeper::subscriptions_changed() {
   {
     const std::lock_guard lock(mutex_);
-    is_known_ = must_tell_ = true;
+    ++changes_;
   }
   lane_.wake();
 }
 
-void Keeper::tell_subscriptions(Lane& lane) {
-  // One after the other: whoever comes second finds it written.
-  const std::lock_guard telling(telling_);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!must_tell_ && !(is_known_ && next_alive_ <= steady_clock::now())) return;
-    must_tell_ = false;
-    next_alive_ = steady_clock::now() + options_.client_timeout / 4;
-  }
-  const std::vector<std::string> queues = granter_.queues();
-  if (lane.call_repeatable([&](Session& on) { return on.keep_alive(client_, queues, options_.client_timeout); })) return;
-  const std::lock_guard lock(mutex_);
-  must_tell_ = true;
-  next_alive_ = steady_clock::now() + kAfterTrouble;
+void Keeper::await(const std::function<bool()>& holds) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t failures = failures_;
+  changed_.wait_for(lock, kLongestAwait, [&] { return stopped_ || failures_ != failures || holds(); });
 }
 
-void Keeper::look_once(Lane& lane) {
+void Keeper::await_subscriptions_told() {
+  await([this] { return told_ == changes_; });
+}
+
+void Keeper::await_first_look() {
+  await([this] { return has_looked_; });
+}
+
+void Keeper::stop(Milliseconds at_most) {
+  lane_.stop(at_most);
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void Keeper::tell_subscriptions(Lane& lane) {
+  std::uint64_t changes = 0;
   {
-    const std::lock_guard lock(looking_);
-    if (has_looked_) return;
+    const std::lock_guard lock(mutex_);
+    if (changes_ == 0 || (told_ == changes_ && next_alive_ > steady_clock::now())) return;
+    changes = changes_;
   }
-  (void)end_overdue(lane);
+  next_alive_ = steady_clock::now() + options_.client_timeout / 4;
+  const std::vector<std::string> queues = granter_.queues();
+  const Status told = lane.call_repeatable([&](Session& on) { return on.keep_alive(client_, queues, options_.client_timeout); });
+  if (!told) next_alive_ = steady_clock::now() + kAfterTrouble;
+  const std::lock_guard lock(mutex_);
+  if (told) {
+    told_ = changes;
+  } else {
+    ++failures_;
+  }
+  changed_.notify_all();
 }
 
 std::optional<Moment> Keeper::step(Lane& lane) {
   tell_subscriptions(lane);
   if (lane.is_stopping()) {
-    bool known = false;
+    bool is_known = false;
     {
       const std::lock_guard lock(mutex_);
-      known = is_known_;
+      is_known = changes_ > 0;
     }
-    if (known) {
+    if (is_known) {
       (void)lane.call_repeatable([&](Session& on) { return on.close_client(client_, "the process that ran it was stopped"); });
     }
     return std::nullopt;
@@ -72,10 +90,17 @@ std::optional<Moment> Keeper::step(Lane& lane) {
   const auto now = [] { return steady_clock::now(); };
   const auto deadline = granter_.earliest_deadline();
   if (next_overdue_ <= now() || (deadline && *deadline <= now())) {
-    const bool all = end_overdue(lane);
+    const Result<bool> more = end_overdue(lane);
     const Moment latest = now() + options_.client_timeout / 4;
     next_overdue_ = std::max(std::min(next_lease_end_.value_or(latest), latest), now() + kShortestCheck);
-    if (!all) next_overdue_ = now();
+    if (more && *more) next_overdue_ = now();
+    const std::lock_guard lock(mutex_);
+    if (more) {
+      has_looked_ = true;
+    } else {
+      ++failures_;
+    }
+    changed_.notify_all();
   }
   if (next_forget_ <= now()) {
     const auto forgotten = lane.call_repeatable([&](Session& on) { return on.forget(options_.retention, kForgottenAStep); });
@@ -85,16 +110,14 @@ std::optional<Moment> Keeper::step(Lane& lane) {
   // Not at once, also when the server refuses to be asked.
   if (const auto earliest = granter_.earliest_deadline()) next = std::min(next, std::max(*earliest, now() + kShortestCheck));
   const std::lock_guard lock(mutex_);
-  return is_known_ ? std::min(next, std::max(next_alive_, now() + kShortestCheck)) : next;
+  return changes_ > 0 ? std::min(next, std::max(next_alive_, now() + kShortestCheck)) : next;
 }
 
-bool Keeper::end_overdue(Lane& lane) {
-  const std::lock_guard looking(looking_);
+Result<bool> Keeper::end_overdue(Lane& lane) {
   const Moment asked = steady_clock::now();
   const auto overdue = lane.call_repeatable([&](Session& on) { return on.overdue(options_.client_timeout, kLeasesEndedAStep); });
   next_lease_end_ = asked + kAfterTrouble;
-  if (!overdue) return true;
-  has_looked_ = true;
+  if (!overdue) return overdue.error();
   next_lease_end_ = overdue->next ? std::optional(asked + *overdue->next) : std::nullopt;
   std::vector<Ending> endings;
   for (const OverdueLease& lease : overdue->leases) {
@@ -103,15 +126,15 @@ bool Keeper::end_overdue(Lane& lane) {
   }
   if (!endings.empty()) {
     const auto statuses = lane.call([&](Session& on) { return on.end(endings); });
-    if (!statuses) return true;
+    if (!statuses) return statuses.error();
     for (std::size_t i = 0; i < endings.size(); ++i) {
       if (core::status_at(statuses, i)) granter_.ended(endings[i].lease);
     }
     granter_.look_everywhere();
   }
-  if (overdue->leases.size() == kLeasesEndedAStep) return false;
+  if (overdue->leases.size() == kLeasesEndedAStep) return true;
   forget_lost(lane, asked);
-  return true;
+  return false;
 }
 
 // Leases whose time is over by our own clock were ended by somebody else, or the server gave them more time: it knows.

@@ -1,12 +1,14 @@
 // Keeper: keeps order at the server, on a lane where nothing else can hold it up: says that this client lives, ends the leases
-// that ran out, of whomever, and forgets what is old. Every process does so, whatever else it does there.
+// that ran out, of whomever, and forgets what is old. Every process does so, whatever else it does there. Other lanes wait
+// for this one and never do its work: with a connection that hangs they would hold up the sign of life.
 
 #pragma once
 
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "brokers/database/endings.h"
 #include "brokers/database/granter.h"
@@ -28,17 +30,18 @@ class Keeper {
   void start() { lane_.wake(); }
   // The subscriptions have changed: from now on the client is known at the server.
   void subscriptions_changed();
-  // For a call that wants them to be written, on its own session: returns when they are.
-  void tell_subscriptions(Lane& lane);
-  // For the first call of a process that concerns leases, on its own session: what dead processes left behind comes first.
-  void look_once(Lane& lane);
+  // For other lanes. Each returns when it is so, when the server does not take it now, or after a while.
+  void await_subscriptions_told();
+  void await_first_look();  // For what dead processes left behind.
   // Leases that do not outlive the process are given back.
-  void stop(Milliseconds at_most) { lane_.stop(at_most); }
+  void stop(Milliseconds at_most);
 
  private:
   std::optional<Moment> step(Lane& lane);
-  // False: there are more.
-  bool end_overdue(Lane& lane);
+  void tell_subscriptions(Lane& lane);
+  void await(const std::function<bool()>& holds);
+  // Whether there are more.
+  Result<bool> end_overdue(Lane& lane);
   void forget_lost(Lane& lane, Moment now);
 
   const ClientId client_;
@@ -47,18 +50,18 @@ class Keeper {
   Granter& granter_;
 
   // Of the lane.
+  Moment next_alive_ = {};
   Moment next_overdue_ = {};
   Moment next_forget_ = {};
   std::optional<Moment> next_lease_end_;
 
-  std::mutex telling_;  // Held while the subscriptions are written.
-  std::mutex looking_;  // Held while overdue leases are ended. Guards the next.
-  bool has_looked_ = false;
-
   std::mutex mutex_;  // Guards everything below.
-  bool is_known_ = false;   // The client has, or had, subscriptions.
-  bool must_tell_ = false;  // Of them.
-  Moment next_alive_ = {};
+  std::condition_variable changed_;
+  std::uint64_t changes_ = 0;   // Of the subscriptions; without any the server need not know the client.
+  std::uint64_t told_ = 0;      // The last of them that it knows.
+  bool has_looked_ = false;
+  std::uint64_t failures_ = 0;  // Of telling and looking.
+  bool stopped_ = false;
 
   Lane lane_;
 };

@@ -50,8 +50,12 @@ class Lane {
   // For what gives the same when it is done a second time: it is tried once more also when nobody knows whether it was done.
   template <class Request>
   auto call_repeatable(Request request) -> decltype(request(std::declval<Session&>())) {
+    return call(request, true);
+  }
+  // For what changes nothing, or only the time of a lease: that it may have been done is of no interest to anybody.
+  template <class Request>
+  auto look(Request request) -> decltype(request(std::declval<Session&>())) {
     auto answer = call(request, true);
-    // Of something without consequences nothing can be unknown.
     if (!answer && answer.error().code == ErrorCode::kUnconfirmed) {
       return Error{ErrorCode::kUnavailable, answer.error().message};
     }

@@ -102,7 +102,7 @@ void Settler::stop(Milliseconds at_most) {
 }
 
 std::optional<Moment> Settler::step(Lane& lane) {
-  keeper_.look_once(lane);
+  keeper_.await_first_look();
   do {
     run_extends(lane);
     run_saves(lane);
@@ -122,11 +122,7 @@ void Settler::run_extends(Lane& lane) {
   if (calls.empty()) return;
   std::vector<LeaseRef> all;
   for (const ExtendCall& call : calls) all.insert(all.end(), call.leases.begin(), call.leases.end());
-  Moment asked;
-  const auto answers = lane.call_repeatable([&](Session& on) {
-    asked = steady_clock::now();
-    return on.extend(all);
-  });
+  const auto answers = lane.look([&](Session& on) { return on.extend(all); });
   std::size_t at = 0;
   for (ExtendCall& call : calls) {
     if (!answers) {
@@ -171,7 +167,7 @@ Result<std::vector<Status>> Settler::end_all(Lane& lane, std::vector<SettleCall>
       std::uint32_t attempt = held ? held->attempt : 0;
       if (is_end && !held) {
         // Given by another process, or by this one before it was started again.
-        auto info = lane.call_repeatable([&](Session& on) { return on.find(settlement.lease.id); });
+        auto info = lane.look([&](Session& on) { return on.find(settlement.lease.id); });
         if (!info && info.error().code != ErrorCode::kNotFound) return info.error();
         if (info) attempt = info->attempts, told = std::make_shared<Job>(std::move(info->job));
       }

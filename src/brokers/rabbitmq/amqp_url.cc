@@ -110,8 +110,8 @@ Status set_precision(Settings& settings, const std::string& value) {
 }
 
 Status set_compat(Settings& settings, const std::string& value) {
-  if (value != "sneakers" && value != "async-worker") {
-    return invalid("invalid mode " + quoted(value) + "; allowed is sneakers or async-worker");
+  if (value != "sneakers" && value != "async-worker" && value != "comq") {
+    return invalid("invalid mode " + quoted(value) + "; allowed is sneakers, async-worker or comq");
   }
   settings.compat = value;
   return {};
@@ -150,10 +150,10 @@ constexpr std::array kOptions = {
 };
 
 // Understood by the modes for other systems only, which check the values.
-constexpr std::array<std::string_view, 14> kCompatOptions = {
+constexpr std::array<std::string_view, 15> kCompatOptions = {
     "namespace", "exchange",     "retry_exchange", "retry_error_exchange", "retry_requeue_exchange", "retry_routing_key",
     "durable",   "retry_max",    "retry_timeout",  "retry_max_times",      "steps",                  "error_format",
-    "queues",    "kind"};
+    "queues",    "kind",         "dead"};
 
 Status apply_option(Settings& settings, std::string_view name, std::string_view escaped) {
   const Result<std::string> value = core::unescape_url(escaped);
@@ -260,7 +260,7 @@ Result<Settings> parse_amqp_url(std::string_view rest, bool tls) {
   if (!applied) return applied.error();
   if (settings.compat.empty() && !settings.compat_options.empty()) {
     return invalid(settings.compat_options.front().first +
-                   ": only together with compat=sneakers or compat=async-worker");
+                   ": only together with compat=sneakers, async-worker or comq");
   }
   return settings;
 }

@@ -65,7 +65,7 @@ struct Settings {
   // Bytes of the longest body that the server takes; 0: what is usual for its version.
   std::uint64_t max_message_size = 0;
 
-  // A foreign layout instead of bide's own: "", "sneakers" or "async-worker".
+  // A foreign layout instead of bide's own: "", "sneakers", "async-worker" or "comq".
   std::string compat = {};
   std::vector<std::pair<std::string, std::string>> compat_options = {};  // What the named mode understands.
 };

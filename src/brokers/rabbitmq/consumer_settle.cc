@@ -1,7 +1,9 @@
 // From a lease to an acknowledgement. The original leaves its queue only when what takes its place is confirmed.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "brokers/rabbitmq/consumer_state.h"
 #include "brokers/rabbitmq/job_message.h"
@@ -63,6 +65,9 @@ void Consumer::State::settle(Settlement settlement, std::function<void(Status)> 
         dialect.depart(held->delivery.job, outcome, stamp_after(message, outcome), now());
     if (!asked) return answer(asked.error());
     departure = std::move(*asked);
+  }
+  if (const Done* const done = std::get_if<Done>(&outcome)) {
+    if (std::optional<Publication> reply = dialect.reply(held->delivery.job, *done)) publications->push_back(std::move(*reply));
   }
   if (departure.replacement) publications->push_back(*std::exchange(departure.replacement, std::nullopt));
   held->waiting.push_back(std::move(answer));

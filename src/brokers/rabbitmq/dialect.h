@@ -67,6 +67,8 @@ class Dialect {
   // True: a message that cannot be published again may be rejected, and the server keeps it.
   virtual bool keeps_rejected() const = 0;
 
+  // True: its messages can say where a reply goes.
+  virtual bool carries_requests() const { return true; }
   // A new job, which is checked and has an id. kInvalidArgument, kUnsupported: the other system could not have it.
   virtual Result<Publication> enqueue(Job job, std::int64_t stamp, Time now) const = 0;
 
@@ -93,6 +95,9 @@ class Dialect {
   virtual std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) = 0;
   // After an outcome other than Done. `stamp` is that of the copy. kUnsupported: not in this way.
   virtual Result<Departure> depart(const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp, Time now) = 0;
+
+  // The reply to a job that is done, confirmed before the job is acknowledged. Nothing: nobody asked for one.
+  virtual std::optional<Publication> reply(const ReceivedJob&, const Done&) const { return std::nullopt; }
 
   // A copy of a job that runs, due only after `wait`. Nothing: there can be no such copy.
   virtual std::optional<Publication> hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) = 0;

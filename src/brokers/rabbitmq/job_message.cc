@@ -7,6 +7,7 @@
 #include "brokers/rabbitmq/version_facts.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/request_rules.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -217,6 +218,11 @@ AmqpMessage encode(JobMessage message) {
   out.type = std::move(job.kind);
   out.content_type = std::move(job.content_type);
   out.body = std::move(job.body);
+  if (!message.reply_to.empty()) {
+    out.correlation_id = out.message_id;
+    out.reply_to = std::move(message.reply_to);
+  }
+  if (core::header_of(job, core::kRequestHeader) == core::kTransientRequest) out.persistent = false;
 
   FieldTable& headers = out.headers;
   headers.emplace_back("bide-generation", message.generation);
@@ -274,6 +280,7 @@ Result<JobMessage> decode(AmqpMessage message, std::string_view queue) {
   job.queue = queue;
   job.content_type = std::move(message.content_type);
   job.body = std::move(message.body);
+  decoded.reply_to = std::move(message.reply_to);
   if (decoded.generation == 0 && message.timestamp) {
     const auto seconds = std::min<std::uint64_t>(*message.timestamp, 100'000'000'000);
     decoded.generation = decoded.published = static_cast<std::int64_t>(seconds) * 1'000'000;

@@ -13,6 +13,7 @@
 //   bide-token        the greatest token that a lease of this job had
 //   bide-note         why it was returned
 //   bide-running      true: an attempt was running when this copy was published, and is over when it is due
+//   reply-to, correlation-id   where the reply to a request goes, and the job's id once more
 //   bide-dead         reason; bide-dead-at: microseconds since 1970 (dead jobs)
 //
 // What has its usual value is left out. Messages of others are understood as far as they go: a `type` that is a name is
@@ -44,6 +45,7 @@ struct JobMessage {
   std::uint64_t token = 0;
   std::string note = {};
   bool running = false;
+  std::string reply_to = {};  // Of a request.
   std::optional<DeadReason> dead = {};
   std::int64_t dead_at = 0;
 

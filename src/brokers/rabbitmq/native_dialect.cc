@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "brokers/rabbitmq/pending_replies.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/request_rules.h"
 
 namespace bide::brokers::rabbitmq {
 
@@ -70,6 +72,8 @@ Result<Publication> NativeDialect::enqueue(Job job, std::int64_t stamp, Time now
       publication.to.delay = Milliseconds(0);
     }
   }
+  // With another expiry the server would pass it on to the lost ones: a worker drops it when its time is over.
+  if (core::is_request(job)) message.reply_to = reply_queue_;
   message.job = std::move(job);
   const bool dead = message.dead.has_value();
   publication.message = encode(std::move(message));
@@ -130,7 +134,25 @@ Publication NativeDialect::bring_back(AmqpMessage message, const std::string& qu
   return publication;
 }
 
+std::optional<Publication> NativeDialect::reply_to(const JobMessage& message, const Outcome& outcome) const {
+  if (!core::is_request(message.job) || !message.reply_to.starts_with(names_.reply(""))) return std::nullopt;
+  Publication publication;
+  publication.to.kind = Destination::Kind::kExchange;
+  publication.to.key = message.reply_to;
+  publication.message = encode_reply(message.job.id, outcome);
+  publication.mandatory = false;  // Whoever asked may be gone.
+  return publication;
+}
+
+std::optional<Publication> NativeDialect::reply(const ReceivedJob& job, const Done& done) const {
+  return reply_to(job.message, done);
+}
+
 Result<Departure> NativeDialect::depart(const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp, Time now) {
+  // Whoever asked is told, and nobody else has to look at it.
+  if (std::holds_alternative<Dead>(outcome) && core::is_request(job.message.job)) {
+    return Departure{.replacement = reply_to(job.message, outcome)};
+  }
   JobMessage copy = job.message;
   copy.published = stamp;
   copy.running = false;

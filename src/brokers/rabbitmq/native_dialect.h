@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "brokers/rabbitmq/amqp_url.h"
@@ -17,8 +18,13 @@ namespace bide::brokers::rabbitmq {
 
 class NativeDialect : public Dialect {
  public:
-  NativeDialect(const Settings& settings, Stamps& stamps)
-      : settings_(settings), names_(settings.prefix), stamps_(stamps), declared_(settings_, kDeclaring) {}
+  // `reply_queue`: where replies to the requests of this process arrive.
+  NativeDialect(const Settings& settings, Stamps& stamps, std::string reply_queue = {})
+      : settings_(settings),
+        names_(settings.prefix),
+        reply_queue_(std::move(reply_queue)),
+        stamps_(stamps),
+        declared_(settings_, kDeclaring) {}
 
   Status check_queue(std::string_view queue) const override;
   std::string source(const std::string& queue) const override { return names_.queue(queue); }
@@ -43,14 +49,18 @@ class NativeDialect : public Dialect {
 
   std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) override;
   Result<Departure> depart(const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp, Time now) override;
+  std::optional<Publication> reply(const ReceivedJob& job, const Done& done) const override;
   std::optional<Publication> hold(const ReceivedJob& job, Milliseconds wait, std::int64_t stamp) override;
 
  private:
   // Of the dead set, where the settings say for how long.
   void expire_dead(Publication& publication) const;
+  // Nothing: nobody waits for one.
+  std::optional<Publication> reply_to(const JobMessage& message, const Outcome& outcome) const;
 
   const Settings settings_;
   const Names names_;
+  const std::string reply_queue_;
   Stamps& stamps_;
   Declared declared_;
 };

@@ -27,8 +27,8 @@ constexpr std::size_t kMostOld = 4;
 
 // ---- From any thread.
 
-Result<std::unique_ptr<Publisher>> Publisher::open(const Settings& settings) {
-  auto state = std::make_unique<State>(settings);
+Result<std::unique_ptr<Publisher>> Publisher::open(const Settings& settings, ReplyQueue* replies) {
+  auto state = std::make_unique<State>(settings, replies);
   Result<std::unique_ptr<Connection>> connection = Connection::open(settings, "publisher");
   // A server that is being started again: whoever comes then is as patient as those who are there.
   const steady_clock::time_point deadline = steady_clock::now() + settings.patience;
@@ -155,6 +155,7 @@ bool Publisher::State::step() {
     take_up_later(*lane);
     if (connection != nullptr) send_what_can_be_sent(*lane);
   }
+  if (connection != nullptr) open_replies();
   if (connection != nullptr) ask_for_counts();
   if (connection != nullptr) take_events();
   bool more = false;
@@ -190,6 +191,7 @@ std::optional<Milliseconds> Publisher::State::longest_wait() const {
     return std::max(Milliseconds(0), std::chrono::ceil<Milliseconds>(time - steady_clock::now()));
   };
   if (connection == nullptr) longest = std::min(longest, until(next_connect));
+  if (connection != nullptr && replies != nullptr) longest = std::min(longest, until(replies->next_open()));
   if (stop_at) longest = std::min(longest, until(*stop_at));
   for (const Lane* lane : {&jobs, &notices}) {
     if (!lane->later.empty()) longest = std::min(longest, until(lane->later.begin()->first));
@@ -238,7 +240,7 @@ void Publisher::State::connect() {
 Status Publisher::State::open_lane(Lane& lane) {
   lane.last_tag = 0;
   do {
-    last_channel = last_channel >= kMostChannels ? kCounting + 1 : static_cast<ChannelNumber>(last_channel + 1);
+    last_channel = last_channel >= kMostChannels ? kReplies + 1 : static_cast<ChannelNumber>(last_channel + 1);
   } while (lane_of(last_channel) != nullptr);
   lane.current.channel = last_channel;
   if (Status status = connection->open_channel(last_channel); !status) return status;
@@ -252,6 +254,7 @@ Status Publisher::State::declare_foundation() {
 
 Status Publisher::State::set_up() {
   declared.reconnected();
+  if (replies != nullptr) replies->reconnected();
   counting_open = false;
   if (!counted.empty()) backlogs.not_counted(std::exchange(counted, {}));
   const VersionFacts facts = facts_of(ServerVersion::of(connection->server_properties()));

@@ -1,5 +1,5 @@
-// Publisher: the one thread that publishes. Everything is mandatory, persistent and confirmed; publishes are pipelined
-// up to a window, and one confirm frame completes many callers.
+// Publisher: the one thread that publishes. Everything is confirmed, and mandatory unless it says otherwise; publishes are
+// pipelined up to a window, and one confirm frame completes many callers.
 //
 // What a message needs (queues, hops) is declared when it is first needed. When the connection is lost, it is made
 // again with growing, jittered pauses; what was not confirmed is sent again under the same id. While the server is known
@@ -22,6 +22,7 @@
 #include "brokers/rabbitmq/amqp_message.h"
 #include "brokers/rabbitmq/amqp_url.h"
 #include "brokers/rabbitmq/delay_path.h"
+#include "brokers/rabbitmq/reply_queue.h"
 #include "brokers/rabbitmq/topology.h"
 
 namespace bide::brokers::rabbitmq {
@@ -46,6 +47,7 @@ struct Publication {
   AmqpMessage message = {};
   std::function<void(Status)> done = {};
   bool bounded = false;  // Refused while its queue has max_length jobs: a new job, not one that takes another's place.
+  bool mandatory = true;  // False: when no queue takes it, it is dropped without a word.
   bool patient = false;  // Waits for the server as long as it takes, and is taken however much waits already.
 };
 
@@ -58,8 +60,9 @@ class Publisher {
     bool obeys_priorities = false;  // The server of the newest connection.
   };
 
-  // Connects and declares the foundation before it returns.
-  static Result<std::unique_ptr<Publisher>> open(const Settings& settings);
+  // Connects and declares the foundation before it returns. `replies` is declared, and consumed from, when the first
+  // message is published that has it as its reply_to; it lives longer.
+  static Result<std::unique_ptr<Publisher>> open(const Settings& settings, ReplyQueue* replies = nullptr);
   ~Publisher();
   // Waits for what is under way, at most `patience`; the rest completes with kUnavailable or kUnconfirmed.
   void close();

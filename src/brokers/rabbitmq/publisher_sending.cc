@@ -81,8 +81,17 @@ Status Publisher::State::prepare_path(const PendingPublish& entry, const std::st
   return {};
 }
 
+// After the connection was made again: replies to what was asked on the one before still come.
+void Publisher::State::open_replies() {
+  if (replies == nullptr || replies->next_open() > steady_clock::now()) return;
+  if (Status opened = replies->open(*connection, kReplies); !opened && !connection->alive()) lose(opened.error());
+}
+
 Status Publisher::State::prepare(PendingPublish& entry, Route& route) {
   const Destination& to = entry.publication.to;
+  if (replies != nullptr && entry.publication.message.reply_to == replies->name()) {
+    if (Status status = replies->open(*connection, kReplies); !status) return status;
+  }
   switch (to.kind) {
     case Destination::Kind::kReady:
       if (Status status = declared.ready(*connection, to.name); !status) return status;
@@ -162,7 +171,8 @@ bool Publisher::State::send(Lane& lane, PendingPublish entry) {
   const bool with_path = !route.cc.empty();
   if (with_path) headers.emplace_back("CC", std::move(route.cc));
   const Status status =
-      connection->publish(lane.current.channel, route.exchange, route.key, entry.publication.message, true);
+      connection->publish(lane.current.channel, route.exchange, route.key, entry.publication.message,
+                          entry.publication.mandatory);
   if (with_path) headers.pop_back();
   if (!status && connection->alive()) {
     complete(entry, status);
@@ -214,6 +224,7 @@ void Publisher::State::take_events() {
     Result<std::optional<Event>> event = connection->next_event();
     if (!event) return lose(event.error());
     if (!event->has_value()) return;
+    if (replies != nullptr && replies->take(**event)) continue;
     if (const Confirm* confirm = std::get_if<Confirm>(&**event)) {
       if (Lane* const lane = lane_of(confirm->channel)) take_confirm(*lane, *confirm);
     } else if (ReturnedMessage* returned = std::get_if<ReturnedMessage>(&**event)) {

@@ -83,11 +83,13 @@ struct Lane {
 
 struct Publisher::State {
   static constexpr ChannelNumber kDeclaring = 1;
-  static constexpr ChannelNumber kCounting = 2;  // The lanes have those behind it.
+  static constexpr ChannelNumber kCounting = 2;
+  static constexpr ChannelNumber kReplies = 3;  // The lanes have those behind it.
 
-  explicit State(const Settings& given)
+  State(const Settings& given, ReplyQueue* reply_queue)
       : settings(given),
         names(given.prefix),
+        replies(reply_queue),
         backlogs(given.max_length),
         declared(
             settings, kDeclaring, [this](const std::string& queue) { announce(queue); },
@@ -100,6 +102,7 @@ struct Publisher::State {
   platform::Waker waker;
 
   // ---- The thread's own.
+  ReplyQueue* const replies;  // May be null.
   Backlogs backlogs;
   bool counting_open = false;  // The channel.
   std::string counted;         // Of which queue the answer has not come; empty: none.
@@ -112,7 +115,7 @@ struct Publisher::State {
   // a node, and jobs must not wait for it.
   Lane jobs;
   Lane notices;
-  ChannelNumber last_channel = kCounting;
+  ChannelNumber last_channel = kReplies;
   std::size_t message_bytes = 0;  // Of the longest body that the server takes.
   bool obeys_priorities = false;
   std::map<std::string, std::chrono::steady_clock::time_point> full_until;  // Queues that refuse, by destination.
@@ -147,6 +150,7 @@ struct Publisher::State {
   void close_old(Lane& lane);
   bool may_send(const Lane& lane) const;
   void send_what_can_be_sent(Lane& lane);
+  void open_replies();
   Status prepare(PendingPublish& entry, Route& route);
   Status prepare_path(const PendingPublish& entry, const std::string& queue, Route& route);
   Status declare_foundation();

@@ -1,6 +1,8 @@
 #include "brokers/rabbitmq/rabbitmq_broker.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -10,11 +12,14 @@
 #include "brokers/rabbitmq/dead_set.h"
 #include "brokers/rabbitmq/lost_set.h"
 #include "brokers/rabbitmq/native_dialect.h"
+#include "brokers/rabbitmq/pending_replies.h"
 #include "brokers/rabbitmq/publisher.h"
 #include "brokers/rabbitmq/queue_browser.h"
+#include "brokers/rabbitmq/reply_queue.h"
 #include "brokers/rabbitmq/stamps.h"
 #include "core/job_ids.h"
 #include "core/job_rules.h"
+#include "core/request_rules.h"
 #include "platform/random.h"
 #include "platform/task_thread.h"
 
@@ -44,12 +49,36 @@ Publication to_publication(const Notice& notice) {
 
 }  // namespace
 
+// The replies to the requests of this process.
+struct Replies {
+  explicit Replies(std::string name) : queue(std::move(name), [this](AmqpMessage reply) { pending.take(std::move(reply)); }) {}
+
+  PendingReplies pending;
+  ReplyQueue queue;
+};
+
+namespace {
+
+std::string new_reply_queue(const Settings& settings) {
+  platform::SystemRandom random;
+  std::array<char, 33> name{};
+  std::snprintf(name.data(), name.size(), "%016llx%016llx", static_cast<unsigned long long>(random.next()),
+                static_cast<unsigned long long>(random.next()));
+  return Names(settings.prefix).reply(name.data());
+}
+
+}  // namespace
+
 // Closed one by one before anything is destroyed: what is under way may use all of it.
 struct RabbitmqBroker::Parts {
-  Parts(const Settings& given, std::unique_ptr<Dialect> other_system, std::unique_ptr<Publisher> publishes)
+  Parts(const Settings& given, std::unique_ptr<Dialect> other_system, std::shared_ptr<Replies> replies_in,
+        std::unique_ptr<Publisher> publishes)
       : settings(given),
+        replies(std::move(replies_in)),
         publisher(std::move(publishes)),
-        dialect(other_system != nullptr ? std::move(other_system) : std::make_unique<NativeDialect>(settings, stamps)),
+        dialect(other_system != nullptr
+                    ? std::move(other_system)
+                    : std::make_unique<NativeDialect>(settings, stamps, replies->queue.name())),
         consumer(settings, *dialect, *publisher, stamps,
                  [this](const std::string& queue) { bring_back_lost(queue); }),
         browser(settings, stamps),
@@ -59,6 +88,7 @@ struct RabbitmqBroker::Parts {
 
   const Settings settings;
   Stamps stamps;
+  const std::shared_ptr<Replies> replies;
   std::unique_ptr<Publisher> publisher;
   const std::unique_ptr<Dialect> dialect;
   Consumer consumer;
@@ -77,6 +107,8 @@ struct RabbitmqBroker::Parts {
   bool closing = false;
 
   platform::TaskThread inspecting;
+
+  bool carries_requests() const { return dialect->carries_requests(); }
 
   // Runs it on the thread that inspects. False: the broker is about to end.
   bool inspect(std::function<void()> task) {
@@ -161,10 +193,11 @@ struct RabbitmqBroker::Parts {
 Result<std::unique_ptr<RabbitmqBroker>> RabbitmqBroker::open(Settings settings, std::unique_ptr<Dialect> dialect) {
   // A job of another system cannot be cancelled.
   if (dialect != nullptr) settings.notices = false;
-  Result<std::unique_ptr<Publisher>> publisher = Publisher::open(settings);
+  auto replies = std::make_shared<Replies>(new_reply_queue(settings));
+  Result<std::unique_ptr<Publisher>> publisher = Publisher::open(settings, &replies->queue);
   if (!publisher) return publisher.error();
-  return std::unique_ptr<RabbitmqBroker>(
-      new RabbitmqBroker(std::make_unique<Parts>(settings, std::move(dialect), std::move(*publisher))));
+  return std::unique_ptr<RabbitmqBroker>(new RabbitmqBroker(
+      std::make_unique<Parts>(settings, std::move(dialect), std::move(replies), std::move(*publisher))));
 }
 
 RabbitmqBroker::RabbitmqBroker(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -177,6 +210,7 @@ RabbitmqBroker::~RabbitmqBroker() {
   parts_->inspecting.stop();
   parts_->consumer.close();
   parts_->publisher->close();
+  parts_->replies->pending.close(closed());
 }
 
 void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
@@ -202,6 +236,7 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
       if (job.id.is_nil()) job.id = parts_->ids.next(now.time_since_epoch().count(), parts_->random.next());
       const JobId id = job.id;
       std::string queue = job.queue;
+      const std::optional<Time> deadline = core::is_request(job) ? job.expires : std::nullopt;
       const bool is_dead = job.past && job.past->dead;
       Result<Publication> publication = parts_->dialect->enqueue(std::move(job), parts_->stamps.next(), now);
       if (!publication) {
@@ -212,6 +247,11 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
         notices.push_back({.kind = Notice::Kind::kQueue, .id = {}, .name = queue, .stamp = parts_->stamps.next()});
       }
       if (!parts_->known_queues.contains(queue)) parts_->known_queues.insert(std::move(queue));
+      if (deadline && parts_->carries_requests()) {
+        parts_->replies->pending.expect(id, *deadline, now);
+        publication->message.correlation_id = id.to_string();
+        publication->message.reply_to = parts_->replies->queue.name();
+      }
       published.push_back(results.size());
       results.push_back(Enqueued{id, false});
       publications.push_back(std::move(*publication));
@@ -221,10 +261,13 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
     // Even when nothing is published the completion runs on a thread of the broker.
     return parts_->consumer.tell({}, [results = std::move(results), done = std::move(done)] { done(results); });
   }
-  auto answer = [published = std::move(published), results = std::move(results),
+  auto answer = [parts = parts_.get(), published = std::move(published), results = std::move(results),
                  done = std::move(done)](const std::vector<Status>& statuses) mutable {
     for (std::size_t i = 0; i < statuses.size(); ++i) {
-      if (!statuses[i]) results[published[i]] = statuses[i].error();
+      if (statuses[i]) continue;
+      Result<Enqueued>& result = results[published[i]];
+      parts->replies->pending.forget(result->id);
+      result = statuses[i].error();
     }
     done(std::move(results));
   };
@@ -261,7 +304,9 @@ void RabbitmqBroker::settle(std::vector<Settlement> settlements, Completion<std:
 
 Pressure RabbitmqBroker::pressure() const { return parts_->publisher->pressure(); }
 
-RabbitmqBroker::Stats RabbitmqBroker::stats() const { return {parts_->publisher->stats(), parts_->consumer.stats()}; }
+RabbitmqBroker::Stats RabbitmqBroker::stats() const {
+  return {parts_->publisher->stats(), parts_->consumer.stats(), parts_->replies->pending.dropped()};
+}
 
 Capabilities RabbitmqBroker::capabilities() const {
   Capabilities can;
@@ -283,6 +328,7 @@ Capabilities RabbitmqBroker::capabilities() const {
   can.due_order = false;
   can.lasting_leases = false;
   can.audit = false;
+  can.requests = parts_->carries_requests();
   can.why_not =
       "RabbitMQ keeps no index of the jobs that wait, does not confirm acknowledgements, and passes messages on "
       "without asking; see docs/rabbitmq.md";
@@ -356,7 +402,11 @@ void RabbitmqBroker::audit(Completion<AuditReport> done) {
   refuse(done, "RabbitMQ does not count what it has ever accepted, so there is nothing to compare with");
 }
 
-GiveUp RabbitmqBroker::watch(JobId, Completion<JobInfo> done) {
+GiveUp RabbitmqBroker::watch(JobId id, Completion<JobInfo> done) {
+  // Of a request that this process has sent: its reply.
+  if (parts_->replies->pending.watch(id, done)) {
+    return [replies = parts_->replies, id] { replies->pending.give_up(id); };
+  }
   refuse(done, "RabbitMQ does not tell when a message was acknowledged, so nobody knows when a job is done");
   return [] {};
 }

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "bide/broker.h"
@@ -49,6 +50,7 @@ class RabbitmqBroker : public Broker, public Inspector {
   struct Stats {
     Publisher::Stats publishing;
     Consumer::Stats consuming;
+    std::uint64_t dropped_replies = 0;  // Nobody waited for them any more.
   };
   Stats stats() const;
 

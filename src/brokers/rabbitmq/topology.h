@@ -72,6 +72,8 @@ class Names {
   std::string queue(std::string_view name) const { return prefix_ + ".queue." + std::string(name); }
   std::string dead(std::string_view name) const { return prefix_ + ".dead." + std::string(name); }
   std::string visit(std::string_view name) const { return prefix_ + ".visit." + std::string(name); }  // A lock.
+  // Where replies arrive. Workers reply to queues of this form only: whoever may enqueue must not make them write elsewhere.
+  std::string reply(std::string_view name) const { return prefix_ + ".reply." + std::string(name); }
   std::string due() const { return prefix_ + ".due"; }
   std::string lost() const { return prefix_ + ".lost"; }
   std::string notices() const { return prefix_ + ".notices"; }

@@ -1,6 +1,7 @@
 #include "brokers/redis/redis_session.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "brokers/redis/job_string.h"
@@ -34,6 +35,8 @@ Status status_of(std::int64_t answer, const JobId& id) {
   if (answer > 0) return {};
   return answer == 0 ? lease_lost(id) : no_such_job(id);
 }
+
+Error bodies_are_old() { return {ErrorCode::kUnavailable, "it took so long that its bodies may have been swept; nothing was done"}; }
 
 Error unexpected() { return {ErrorCode::kIoError, "the script answered what this version does not understand"}; }
 
@@ -83,13 +86,21 @@ Status RedisSession::await_copies() {
                                             " replicas have confirmed it" + (synced ? "" : ", and it is not on disk yet")};
 }
 
+bool RedisSession::is_refused(const Reply& reply) {
+  if (reply.kind != Reply::Kind::kText) return false;
+  std::from_chars(reply.text.data(), reply.text.data() + reply.text.size(), refused_before_ms_);
+  return true;
+}
+
 // ---- Jobs in.
 
 Result<std::vector<Result<Enqueued>>> RedisSession::enqueue(const std::vector<Job>& jobs) {
   ScriptArguments arguments;
+  arguments.add(oldest_body_ms_);
   for (const Job& job : jobs) arguments.add_job(job);
   const Result<Reply> reply = run(Script::kEnqueue, arguments.all());
   if (!reply) return reply.error();
+  if (is_refused(*reply)) return bodies_are_old();
   if (reply->items.size() != jobs.size()) return unexpected();
   std::vector<Result<Enqueued>> results;
   results.reserve(jobs.size());
@@ -192,16 +203,20 @@ Status RedisSession::mark_delivered(const std::vector<LeaseRef>& leases) {
 
 Status RedisSession::save_body(const LeaseRef& lease, const std::string& body) {
   const std::string id = id_bytes(lease.id);
-  const Result<Reply> reply = run(Script::kSaveBody, {id, std::to_string(lease.token), body});
-  return reply ? status_of(reply->integer, lease.id) : reply.error();
+  const Result<Reply> reply = run(Script::kSaveBody, {id, std::to_string(lease.token), body, std::to_string(oldest_body_ms_)});
+  if (!reply) return reply.error();
+  if (is_refused(*reply)) return bodies_are_old();
+  return status_of(reply->integer, lease.id);
 }
 
 Result<std::vector<Status>> RedisSession::end(const std::vector<Ending>& endings) {
   ScriptArguments arguments;
   arguments.add(settings_.done_limit);
+  arguments.add(oldest_body_ms_);
   for (const Ending& ending : endings) arguments.add_ending(ending);
   const Result<Reply> reply = run(Script::kEnd, arguments.all());
   if (!reply) return reply.error();
+  if (is_refused(*reply)) return bodies_are_old();
   if (reply->items.size() != endings.size()) return unexpected();
   std::vector<Status> statuses;
   statuses.reserve(endings.size());
@@ -267,6 +282,32 @@ Result<std::size_t> RedisSession::forget(const database::Retention& retention, s
                                                     std::to_string(retention.dead.count()), std::to_string(limit)}, Wait::kNone);
   if (!reply) return reply.error();
   return static_cast<std::size_t>(reply->integer);
+}
+
+Result<std::vector<std::string>> RedisSession::dropped_bodies(std::size_t limit, std::size_t removed, const std::string& first) {
+  Result<Reply> reply = run(Script::kDroppedBodies, {std::to_string(settings_.body_retention.count()), std::to_string(limit),
+                                                     std::to_string(removed), first}, Wait::kNone);
+  if (!reply) return reply.error();
+  std::vector<std::string> entries;
+  for (Reply& entry : reply->items) entries.push_back(std::move(entry.text));
+  return entries;
+}
+
+Result<RedisSession::Swept> RedisSession::sweep_bodies(std::int64_t before_ms, const std::string& last,
+                                                       const std::vector<std::pair<JobId, JobId>>& bodies) {
+  ScriptArguments arguments;
+  arguments.add(before_ms);
+  arguments.add(last);
+  for (const auto& [job, body] : bodies) {
+    arguments.add_id(job);
+    arguments.add_id(body);
+  }
+  const Result<Reply> reply = run(Script::kSweepBodies, arguments.all(), Wait::kNone);
+  if (!reply) return reply.error();
+  Swept swept{.last = id_in(reply->at(0).text), .needed = {}};
+  for (const Reply& needed : reply->at(1).items) swept.needed.push_back(needed.integer == 1);
+  if (swept.needed.size() != bodies.size()) return unexpected();
+  return swept;
 }
 
 }  // namespace bide::brokers::redis

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "brokers/database/job_store.h"
@@ -55,6 +56,27 @@ class RedisSession : public database::Session {
   Status listen() override;
   Result<std::vector<database::Notice>> wait(Milliseconds at_most) override;
 
+ protected:
+  // Bodies that are in a database are given to the steps as references to them; see BodiesApartSession.
+  static constexpr std::size_t kReferenceBytes = JobId::kSize + 4;
+  // When the oldest of those was written that the next step is given; 0: it is given none.
+  std::int64_t oldest_body_ms_ = 0;
+  // The step was refused, and did nothing: bodies that were written before this time may have been swept.
+  std::int64_t refused_before_ms_ = 0;
+
+  // Bodies that no job has needed for so long; of the answer before, `removed` are gone, the first of which was `first`.
+  Result<std::vector<std::string>> dropped_bodies(std::size_t limit, std::size_t removed, const std::string& first);
+  struct Swept {
+    JobId last = {};           // Bodies up to this one have been looked at.
+    std::vector<bool> needed;  // For each that was given.
+  };
+  Result<Swept> sweep_bodies(std::int64_t before_ms, const std::string& last, const std::vector<std::pair<JobId, JobId>>& bodies);
+
+  // Of its body, as far as they are not in it.
+  virtual std::size_t bytes_apart(const Job&) const { return 0; }
+
+  const Settings settings_;
+
  private:
   struct QueueTable;
 
@@ -66,8 +88,9 @@ class RedisSession : public database::Session {
   Error failed(Error error);
   Result<JobInfo> find(JobId id, bool watched);
   Result<QueueTable> read_queues();
+  // The answer says that the step was refused; see refused_before_ms_.
+  bool is_refused(const Reply& reply);
 
-  const Settings settings_;
   const std::string prefix_;
   const ScriptSet scripts_;
   const std::unique_ptr<Connection> connection_;

@@ -136,7 +136,7 @@ Result<JobPage> RedisSession::list(const JobFilter& filter, const std::string& c
       }
       if (info.state == JobState::kRunning) info.worker = workers[{stored->client, std::to_string(stored->worker)}];
       if (!filter.bodies) info.result.clear();
-      bytes += core::shown_bytes(info);
+      bytes += core::shown_bytes(info) + bytes_apart(info.job);
       page.jobs.push_back(std::move(info));
       last = at;
     }

@@ -3,13 +3,16 @@
 #include <charconv>
 #include <utility>
 
+#include "brokers/redis/bodies_apart_session.h"
 #include "brokers/redis/redis_session.h"
+#include "platform/random.h"
 
 namespace bide::brokers::redis {
 
 namespace {
 
 constexpr std::string_view kFormat = "1";
+constexpr std::string_view kApartFormat = "2";  // Bodies are in a database.
 
 std::int64_t number_in(std::string_view text) {
   std::int64_t number = 0;
@@ -66,7 +69,8 @@ Result<Host> find_server(const Settings& settings) {
   return Error{ErrorCode::kUnavailable, "no sentinel names the master " + settings.master + problems};
 }
 
-RedisStore::RedisStore(Settings settings) : settings_(std::move(settings)) {}
+RedisStore::RedisStore(Settings settings, std::unique_ptr<database::BodyStore> bodies)
+    : settings_(std::move(settings)), bodies_(std::move(bodies)) {}
 
 Capabilities RedisStore::capabilities() const {
   Capabilities all;
@@ -100,19 +104,7 @@ Status RedisStore::check_server(Connection& connection) {
                                                 ": set appendfsync to always instead"};
     }
   }
-  const std::string key = "{" + settings_.prefix + "}:format";
-  connection.append({"SET", key, kFormat, "NX"});
-  connection.append({"GET", key});
-  const Result<Reply> set = connection.next_reply();
-  if (!set) return set.error();
-  if (set->is_error() && set->error_code() != "OOM") return error_of(*set);
-  const Result<Reply> format = connection.next_reply();
-  if (!format) return format.error();
-  if (format->is_error()) return error_of(*format);
-  if (!format->is_nil() && format->text != kFormat) {
-    return Error{ErrorCode::kNewerVersion, "what is under the prefix " + settings_.prefix + " was written by a newer bide (format " +
-                                               format->text + "): upgrade this one"};
-  }
+  if (Status checked = check_format(connection); !checked) return checked;
   // A server that was just started, or took over, has not heard of anybody yet.
   const Result<Reply> time = connection.run({"TIME"});
   if (!time) return time.error();
@@ -127,6 +119,60 @@ Status RedisStore::check_server(Connection& connection) {
   return {};
 }
 
+Status RedisStore::check_format(Connection& connection) {
+  const std::string key = "{" + settings_.prefix + "}:format";
+  const std::string_view wanted = bodies_ ? kApartFormat : kFormat;
+  connection.append({"SET", key, wanted, "NX"});
+  connection.append({"GET", key});
+  const Result<Reply> set = connection.next_reply();
+  if (!set) return set.error();
+  if (set->is_error() && set->error_code() != "OOM") return error_of(*set);
+  const Result<Reply> format = connection.next_reply();
+  if (!format) return format.error();
+  if (format->is_error()) return error_of(*format);
+  if (format->is_nil() || format->text == wanted) return {};
+  const std::string jobs = "the jobs under the prefix " + settings_.prefix;
+  if (format->text == kApartFormat) {
+    return Error{ErrorCode::kInvalidArgument, jobs + " have their bodies in a database: name it, as in redis://host?bodies=mysql://user@host/database"};
+  }
+  if (format->text == kFormat) {
+    return Error{ErrorCode::kInvalidArgument, jobs + " have their bodies in Redis: leave out bodies=, or choose another prefix= and bring them over with bide move"};
+  }
+  return Error{ErrorCode::kNewerVersion, jobs + " were written by a newer bide (format " + format->text + "): upgrade this one"};
+}
+
+Result<database::BodySet> RedisStore::find_body_set(Connection& connection) {
+  const std::string key = "{" + settings_.prefix + "}:bodies";
+  Result<Reply> found = connection.run({"GET", key});
+  if (!found) return found.error();
+  database::BodySet set = number_in(found->text);
+  {
+    const std::lock_guard lock(mutex_);
+    if (set != 0 && set == known_set_) return set;
+  }
+  auto session = bodies_->connect();
+  if (!session) return session.error();
+  if (set == 0) {
+    // Known to the database first: whoever reads it in Redis finds it there. One that loses the race is left, and empty.
+    platform::SystemRandom random;
+    const auto fresh = static_cast<database::BodySet>(random.next() >> 1 | 1);
+    if (Status added = (*session)->add_set(fresh); !added) return added.error();
+    if (const Result<Reply> set_it = connection.run({"SET", key, std::to_string(fresh), "NX"}); !set_it) return set_it.error();
+    found = connection.run({"GET", key});
+    if (!found) return found.error();
+    set = number_in(found->text);
+  }
+  const Result<bool> there = (*session)->has_set(set);
+  if (!there) return there.error();
+  if (!*there) {
+    return Error{ErrorCode::kInvalidArgument, "the bodies of the jobs under the prefix " + settings_.prefix + " are not in " +
+                                                  bodies_->place() + ": name the database that they were written to"};
+  }
+  const std::lock_guard lock(mutex_);
+  known_set_ = set;
+  return set;
+}
+
 Result<std::unique_ptr<database::Session>> RedisStore::connect() {
   Result<std::unique_ptr<Connection>> connection = open_connection();
   if (!connection) return connection.error();
@@ -139,11 +185,17 @@ Result<std::unique_ptr<database::Session>> RedisStore::connect() {
     since_ms = server_since_ms_;
   }
   if (!scripts) {
-    Result<ScriptSet> loaded = ScriptSet::load(**connection);
+    Result<ScriptSet> loaded = ScriptSet::load(**connection, bodies_ != nullptr);
     if (!loaded) return loaded.error();
     scripts = std::move(*loaded);
     const std::lock_guard lock(mutex_);
     scripts_ = scripts;
+  }
+  if (bodies_) {
+    const Result<database::BodySet> set = find_body_set(**connection);
+    if (!set) return set.error();
+    return std::unique_ptr<database::Session>(std::make_unique<BodiesApartSession>(
+        settings_, std::move(*scripts), std::move(*connection), since_ms, *bodies_, *set));
   }
   return std::unique_ptr<database::Session>(
       std::make_unique<RedisSession>(settings_, std::move(*scripts), std::move(*connection), since_ms));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "brokers/database/body_store.h"
 #include "brokers/database/job_store.h"
 #include "brokers/redis/redis_url.h"
 #include "brokers/redis/script_set.h"
@@ -17,21 +18,28 @@ namespace bide::brokers::redis {
 
 class RedisStore : public database::JobStore {
  public:
-  explicit RedisStore(Settings settings);
+  // `bodies`: where they are, if not in Redis.
+  explicit RedisStore(Settings settings, std::unique_ptr<database::BodyStore> bodies = nullptr);
 
   // kUnavailable: not reachable, still loading, a replica. kPermissionDenied. kNewerVersion: written by a newer bide.
-  // kUnsupported: the server is too old, has no WAITAOF where it is asked for, or may evict jobs.
+  // kUnsupported: the server is too old, has no WAITAOF where it is asked for, or may evict jobs. kInvalidArgument: bodies are
+  // not where the URL says.
   Result<std::unique_ptr<database::Session>> connect() override;
   Capabilities capabilities() const override;
 
  private:
   Result<std::unique_ptr<Connection>> open_connection() const;
   Status check_server(Connection& connection);
+  Status check_format(Connection& connection);
+  // Whose bodies ours are; the first one to ask makes it so.
+  Result<database::BodySet> find_body_set(Connection& connection);
 
   const Settings settings_;
+  const std::unique_ptr<database::BodyStore> bodies_;
 
   std::mutex mutex_;  // Guards everything below.
   std::optional<ScriptSet> scripts_;
+  database::BodySet known_set_ = 0;  // Was found in the database, too.
   std::string server_run_;         // The server's own name for its run; another one: it was restarted or replaced.
   std::int64_t server_since_ms_ = 0;  // Since when that one can have heard of anybody, by its clock.
 };

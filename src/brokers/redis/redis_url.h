@@ -34,6 +34,11 @@ struct Settings {
   std::uint64_t done_limit = 100'000;          // ... but at most this many of a queue.
   Milliseconds dead_retention{0};              // 0: dead jobs are kept until they are deleted.
 
+  // Bodies in a database.
+  std::string bodies = {};                  // Its URL. Empty: bodies are in Redis. May hold a password.
+  Milliseconds body_retention{60'000};      // A body that no job needs any more is kept for so long: Redis may lose its newest data.
+  Milliseconds orphan_age{3'600'000};       // A body that has no job after so long was left by a process that died.
+
   // When a change counts as durable.
   std::uint32_t replicas = 0;  // So many replicas have it, too (WAIT).
   bool fsync = false;          // It has been synced to disk, whatever appendfsync says (WAITAOF, Redis 7.2).

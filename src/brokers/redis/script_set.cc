@@ -8,19 +8,23 @@ namespace {
 
 // In the order of Script.
 const std::array kTexts = {
-    &kCancelScript, &kClientLeasesScript, &kEndScript,     &kEnqueueScript, &kExtendScript, &kFindScript,
-    &kForgetScript, &kGrantScript,        &kKeepAliveScript, &kListScript,  &kOverdueScript, &kPauseScript,
-    &kPurgeScript,  &kQueuesScript,       &kReplayScript,  &kRescheduleScript, &kSaveBodyScript,
+    &kCancelScript, &kClientLeasesScript, &kDroppedBodiesScript, &kEndScript,        &kEnqueueScript,  &kExtendScript, &kFindScript,
+    &kForgetScript, &kGrantScript,        &kKeepAliveScript,     &kListScript,       &kOverdueScript,  &kPauseScript,
+    &kPurgeScript,  &kQueuesScript,       &kReplayScript,        &kRescheduleScript, &kSaveBodyScript, &kSweepBodiesScript,
 };
 static_assert(kTexts.size() == static_cast<std::size_t>(Script::kCount));
 
-std::string text_of(std::size_t script) { return std::string(kStoredJobScript) + std::string(*kTexts[script]); }
+std::string text_of(std::size_t script, bool bodies_apart) {
+  return std::string("local bodies_apart = ") + (bodies_apart ? "true\n" : "false\n") + std::string(kStoredJobScript) +
+         std::string(*kTexts[script]);
+}
 
 }  // namespace
 
-Result<ScriptSet> ScriptSet::load(Connection& connection) {
+Result<ScriptSet> ScriptSet::load(Connection& connection, bool bodies_apart) {
   ScriptSet set;
-  for (std::size_t i = 0; i < kTexts.size(); ++i) connection.append({"SCRIPT", "LOAD", text_of(i)});
+  set.bodies_apart_ = bodies_apart;
+  for (std::size_t i = 0; i < kTexts.size(); ++i) connection.append({"SCRIPT", "LOAD", text_of(i, bodies_apart)});
   for (std::string& digest : set.digests_) {
     Result<Reply> reply = connection.next_reply();
     if (!reply) return reply.error();
@@ -39,7 +43,7 @@ Result<Reply> ScriptSet::run(Connection& connection, Script script, const std::s
   Result<Reply> reply = connection.next_reply();
   if (!reply) return reply;
   if (reply->error_code() == "NOSCRIPT") {
-    const std::string text = text_of(index);
+    const std::string text = text_of(index, bodies_apart_);
     command[0] = "EVAL";
     command[1] = text;
     return connection.run(command);

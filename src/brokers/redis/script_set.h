@@ -15,6 +15,7 @@ namespace bide::brokers::redis {
 enum class Script : std::size_t {
   kCancel,
   kClientLeases,
+  kDroppedBodies,
   kEnd,
   kEnqueue,
   kExtend,
@@ -30,14 +31,16 @@ enum class Script : std::size_t {
   kReplay,
   kReschedule,
   kSaveBody,
+  kSweepBodies,
   kCount,
 };
 
 // Constant once loaded, and then safe to share between threads.
 class ScriptSet {
  public:
-  // Hands all of them to the server, which answers with their digests.
-  static Result<ScriptSet> load(Connection& connection);
+  // Hands all of them to the server, which answers with their digests. `bodies_apart`: bodies are in a database, and scripts are
+  // given references to them.
+  static Result<ScriptSet> load(Connection& connection, bool bodies_apart);
 
   // Runs one. A server that has forgotten it (it was restarted, or SCRIPT FLUSH) gets its text again.
   //
@@ -46,6 +49,7 @@ class ScriptSet {
                     const std::vector<std::string_view>& arguments) const;
 
  private:
+  bool bodies_apart_ = false;
   std::array<std::string, static_cast<std::size_t>(Script::kCount)> digests_;
 };
 

@@ -10,6 +10,7 @@ namespace bide::brokers::redis {
 extern const std::string_view kStoredJobScript;
 extern const std::string_view kCancelScript;
 extern const std::string_view kClientLeasesScript;
+extern const std::string_view kDroppedBodiesScript;
 extern const std::string_view kEndScript;
 extern const std::string_view kEnqueueScript;
 extern const std::string_view kExtendScript;
@@ -25,5 +26,6 @@ extern const std::string_view kQueuesScript;
 extern const std::string_view kReplayScript;
 extern const std::string_view kRescheduleScript;
 extern const std::string_view kSaveBodyScript;
+extern const std::string_view kSweepBodiesScript;
 
 }  // namespace bide::brokers::redis

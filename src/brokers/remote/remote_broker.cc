@@ -6,7 +6,9 @@
 
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/topics.h"
 #include "wire/batch_json.h"
+#include "wire/event_json.h"
 #include "wire/info_json.h"
 #include "wire/lease_json.h"
 #include "wire/settle_json.h"
@@ -166,6 +168,39 @@ void RemoteBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<
                     if (results[i] && named_here[i]) results[i]->existed = false;
                   }
                   done(std::move(results));
+                });
+}
+
+void RemoteBroker::publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) {
+  if (!capabilities_.events) return done(Error{ErrorCode::kUnsupported, "the broker of this server has no events"});
+  const Time now = wall_now();
+  auto results = std::make_shared<std::vector<Result<Published>>>();
+  auto sent = std::make_shared<std::vector<std::size_t>>();
+  std::vector<Job> valid_events;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const Status valid = core::validate_event(events[i], now);
+    results->push_back(valid ? Result<Published>(Error{ErrorCode::kUnconfirmed, "the server did not answer for this event"})
+                             : Result<Published>(valid.error()));
+    if (!valid) continue;
+    // With an id the request can be repeated when its answer is lost.
+    if (events[i].id.is_nil()) events[i].id = next_id();
+    sent->push_back(i);
+    valid_events.push_back(std::move(events[i]));
+  }
+  if (valid_events.empty()) return done(std::move(*results));
+  caller_->call({.method = "POST", .path = "/v1/publish", .body = wire::batch_json(valid_events),
+                 .repeatable = capabilities_.idempotent_ids},
+                [results, sent, done = std::move(done)](const Result<std::string>& answer) {
+                  const auto read = answer ? wire::read_publish_results(*answer)
+                                           : Result<std::vector<Result<Published>>>(answer.error());
+                  for (std::size_t i = 0; i < sent->size(); ++i) {
+                    if (!read) {
+                      (*results)[(*sent)[i]] = read.error();
+                    } else if (i < read->size()) {
+                      (*results)[(*sent)[i]] = (*read)[i];
+                    }
+                  }
+                  done(std::move(*results));
                 });
 }
 

@@ -2,8 +2,10 @@
 #include <utility>
 
 #include "brokers/remote/remote_broker.h"
+#include "core/topics.h"
 #include "core/url_escape.h"
 #include "wire/change_json.h"
+#include "wire/event_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
 
@@ -123,6 +125,16 @@ void RemoteBroker::purge(std::string queue, Completion<std::uint64_t> done) {
   caller_->call(
       {.method = "POST", .path = queue_path(queue) + "/purge", .repeatable = false},
       reading_change(std::move(done), [](std::string_view body) { return wire::read_count(body, "removed"); }));
+}
+
+void RemoteBroker::bind(Binding binding, Completion<void> done) {
+  if (Status valid = core::validate(binding); !valid) return done(valid.error());
+  caller_->call({.method = "PUT", .path = queue_path(binding.queue) + "/binding", .body = wire::binding_request_json(binding)},
+                confirming(std::move(done)));
+}
+
+void RemoteBroker::bindings(Completion<std::vector<Binding>> done) {
+  caller_->call({.path = "/v1/bindings"}, reading(std::move(done), wire::read_bindings));
 }
 
 }  // namespace bide::brokers::remote

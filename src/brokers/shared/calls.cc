@@ -119,6 +119,26 @@ bool purge(Target target, Decoder& in, Reply reply) {
   return true;
 }
 
+bool publish(Target target, Decoder& in, Reply reply) {
+  auto events = take<std::vector<Job>>(in);
+  if (!in.done()) return false;
+  target.broker.publish(std::move(events), replying<std::vector<Result<Published>>>(std::move(reply)));
+  return true;
+}
+
+bool bind(Target target, Decoder& in, Reply reply) {
+  auto binding = take<Binding>(in);
+  if (!in.done()) return false;
+  target.inspector.bind(std::move(binding), replying<void>(std::move(reply)));
+  return true;
+}
+
+bool bindings(Target target, Decoder& in, Reply reply) {
+  if (!in.done()) return false;
+  target.inspector.bindings(replying<std::vector<Binding>>(std::move(reply)));
+  return true;
+}
+
 struct Call {
   FrameType type;
   bool (*execute)(Target, Decoder&, Reply);
@@ -140,6 +160,9 @@ constexpr std::array kCalls = {
     Call{FrameType::kReplay, replay, Call::Repeat::kOnce},
     Call{FrameType::kPause, pause, Call::Repeat::kRepeatable},
     Call{FrameType::kPurge, purge, Call::Repeat::kOnce},
+    Call{FrameType::kPublish, publish, Call::Repeat::kOnce},  // As enqueue.
+    Call{FrameType::kBind, bind, Call::Repeat::kRepeatable},
+    Call{FrameType::kBindings, bindings, Call::Repeat::kReadOnly},
 };
 
 const Call* find_call(FrameType type) {

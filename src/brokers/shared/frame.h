@@ -36,7 +36,7 @@ namespace bide::brokers::shared {
 
 inline constexpr char kSocketName[] = "socket";
 inline constexpr std::string_view kMagic = "bide";
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 enum class FrameType : std::uint8_t {
   kHello = 1,
@@ -66,6 +66,9 @@ enum class FrameType : std::uint8_t {
   kPurge = 29,
   kUnwatch = 30,
   kSaveBody = 31,
+  kPublish = 32,
+  kBind = 33,
+  kBindings = 34,
 };
 
 inline constexpr std::size_t kFrameBytes = 64ull << 20;  // The longest frame, without the length itself.

@@ -70,6 +70,7 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
   // Broker.
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
+  void publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) override;
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void mark_delivered(std::vector<LeaseRef> leases) override;
@@ -89,6 +90,8 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;
+  void bind(Binding binding, Completion<void> done) override;
+  void bindings(Completion<std::vector<Binding>> done) override;
 
   // For calls that go past the client once there is a local owner: leases from before count against the credit of their
   // subscription until their end is seen here.
@@ -98,6 +101,7 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
                                            Completion<std::vector<Status>> done);
 
  private:
+  std::optional<Error> find_overload() const;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   class Handle;

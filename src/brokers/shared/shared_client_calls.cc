@@ -118,17 +118,20 @@ void SharedClient::call_next_piece(FrameType type, std::shared_ptr<Batch<Item, R
   call<std::vector<R>>(type, std::move(then), piece);
 }
 
+std::optional<Error> SharedClient::find_overload() const {
+  std::lock_guard lock(mutex_);
+  if (unanswered_bytes_ <= kUnansweredBytes) return std::nullopt;
+  return Error{ErrorCode::kOverloaded, "too many jobs are waiting for the owner of the data: try again in a moment"};
+}
+
 void SharedClient::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
-  std::size_t waiting = 0;
-  {
-    std::lock_guard lock(mutex_);
-    waiting = unanswered_bytes_;
-  }
-  if (waiting > kUnansweredBytes) {
-    return done(
-        Error{ErrorCode::kOverloaded, "too many jobs are waiting for the owner of the data: try again in a moment"});
-  }
+  if (const auto overload = find_overload()) return done(*overload);
   call_in_pieces<Job, Result<Enqueued>>(FrameType::kEnqueue, std::move(jobs), std::move(done));
+}
+
+void SharedClient::publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) {
+  if (const auto overload = find_overload()) return done(*overload);
+  call_in_pieces<Job, Result<Published>>(FrameType::kPublish, std::move(events), std::move(done));
 }
 
 void SharedClient::extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) {
@@ -206,6 +209,14 @@ void SharedClient::pause(std::string queue, bool paused, Completion<void> done) 
 
 void SharedClient::purge(std::string queue, Completion<std::uint64_t> done) {
   call<std::uint64_t>(FrameType::kPurge, std::move(done), queue);
+}
+
+void SharedClient::bind(Binding binding, Completion<void> done) {
+  call<void>(FrameType::kBind, std::move(done), binding);
+}
+
+void SharedClient::bindings(Completion<std::vector<Binding>> done) {
+  call<std::vector<Binding>>(FrameType::kBindings, std::move(done));
 }
 
 }  // namespace bide::brokers::shared

@@ -93,6 +93,14 @@ struct Fields<Enqueued> {
   static auto of(auto& v) { return std::tie(v.id, v.existed); }
 };
 template <>
+struct Fields<Published> {
+  static auto of(auto& v) { return std::tie(v.id, v.groups, v.full); }
+};
+template <>
+struct Fields<Binding> {
+  static auto of(auto& v) { return std::tie(v.queue, v.patterns, v.most, v.keep, v.idle); }
+};
+template <>
 struct Fields<Extended> {
   static auto of(auto& v) { return std::tie(v.lost, v.cancel_requested); }
 };
@@ -105,7 +113,8 @@ struct Fields<Capabilities> {
   static auto of(auto& v) {
     return std::tie(v.inspect, v.cancel, v.reschedule, v.unique_keys, v.idempotent_ids, v.priorities, v.pause,
                     v.results, v.expiry, v.dead_set, v.atomic_effects, v.final_settle, v.audit, v.hasten, v.due_order,
-                    v.lasting_leases, v.carries_past, v.save_body, v.virtual_time, v.completions, v.why_not);
+                    v.lasting_leases, v.carries_past, v.save_body, v.virtual_time, v.completions, v.events,
+                    v.group_limits, v.requests, v.why_not);
   }
 };
 template <>

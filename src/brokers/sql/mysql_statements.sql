@@ -212,3 +212,24 @@ WHERE state >= 2 AND ((CASE state WHEN 2 THEN 8 ELSE 16 END) & $1) <> 0
   AND ($6 = '' OR LOCATE($6, history) > 0)
   AND (finished_ms < $7 OR (finished_ms = $7 AND id < $8))
 ORDER BY finished_ms DESC, id DESC LIMIT $9
+
+-- @has_bodies() -> 0 or 1
+SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'bide.body_sets'
+
+-- @add_body_set(set)
+INSERT INTO bide.body_sets VALUES ($1, {now})
+
+-- @has_body_set(set) -> 0 or 1
+SELECT COUNT(*) FROM bide.body_sets WHERE body_set = $1
+
+-- @insert_bodies(set[], id[], job[], body[])
+INSERT INTO bide.bodies (body_set, id, job, body) VALUES ($1, $2, $3, $4)
+
+-- @read_bodies(id[], set) -> id, body
+SELECT id, body FROM bide.bodies WHERE id IN ($1[]) AND body_set = $2
+
+-- @remove_bodies(id[], set)
+DELETE FROM bide.bodies WHERE id IN ($1[]) AND body_set = $2
+
+-- @list_bodies(set, after, before, limit) -> id, job
+SELECT id, job FROM bide.bodies WHERE body_set = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT $4

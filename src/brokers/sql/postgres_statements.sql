@@ -242,3 +242,26 @@ WHERE state >= 2 AND (CASE state WHEN 2 THEN 8 ELSE 16 END & $1::bigint) <> 0
   AND ($6::bytea = '' OR position($6::bytea IN history) > 0)
   AND (finished_ms, id) < ($7::bigint, $8::uuid)
 ORDER BY finished_ms DESC, id DESC LIMIT $9::bigint
+
+-- ---- Bodies of jobs that are elsewhere.
+
+-- @has_bodies() -> 0 or 1
+SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname || '.' || tablename = 'bide.body_sets'
+
+-- @add_body_set(set)
+INSERT INTO bide.body_sets VALUES ($1::bigint, {now})
+
+-- @has_body_set(set) -> 0 or 1
+SELECT count(*) FROM bide.body_sets WHERE body_set = $1::bigint
+
+-- @insert_bodies(set[], id[], job[], body[])
+INSERT INTO bide.bodies (body_set, id, job, body) SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::bytea[])
+
+-- @read_bodies(id[], set) -> id, body
+SELECT id, body FROM bide.bodies WHERE id = ANY($1::uuid[]) AND body_set = $2::bigint
+
+-- @remove_bodies(id[], set)
+DELETE FROM bide.bodies WHERE id = ANY($1::uuid[]) AND body_set = $2::bigint
+
+-- @list_bodies(set, after, before, limit) -> id, job
+SELECT id, job FROM bide.bodies WHERE body_set = $1::bigint AND id > $2::uuid AND id < $3::uuid ORDER BY id LIMIT $4::bigint

@@ -63,4 +63,9 @@ std::string schema_of(const SqlSettings& settings) {
   return configured(std::string(postgres ? kPostgresSchemaScript : kMysqlSchemaScript), settings);
 }
 
+std::string body_schema_of(const SqlSettings& settings) {
+  const bool postgres = settings.dialect == Dialect::kPostgres;
+  return configured(std::string(postgres ? kPostgresBodySchemaScript : kMysqlBodySchemaScript), settings);
+}
+
 }  // namespace bide::brokers::sql

@@ -12,8 +12,10 @@ namespace bide::brokers::sql {
 
 extern const std::string_view kPostgresSchemaScript;
 extern const std::string_view kPostgresStatementsScript;
+extern const std::string_view kPostgresBodySchemaScript;
 extern const std::string_view kMysqlSchemaScript;
 extern const std::string_view kMysqlStatementsScript;
+extern const std::string_view kMysqlBodySchemaScript;
 
 inline constexpr int kSchemaVersion = 1;
 
@@ -22,5 +24,7 @@ std::map<std::string, std::string, std::less<>> statements_of(const SqlSettings&
 
 // Everything that creates the tables in an empty database.
 std::string schema_of(const SqlSettings& settings);
+// The same, for the bodies of jobs that are elsewhere.
+std::string body_schema_of(const SqlSettings& settings);
 
 }  // namespace bide::brokers::sql

@@ -162,6 +162,11 @@ Problem cancel_asked(Bytes& in, std::uint8_t, RecordFacts& facts) {
   return std::nullopt;
 }
 
+Problem bound(Bytes& in, std::uint8_t, RecordFacts&) {
+  skip_binding(in);
+  return std::nullopt;
+}
+
 Problem mark(Bytes& in, std::uint8_t, RecordFacts&) {
   in.rest();
   return std::nullopt;
@@ -190,9 +195,16 @@ struct Kind {
 constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accepted}, Kind{"granted", granted, 2},
                                Kind{"changed", changed, 2}, Kind{"done", done, 2},         Kind{"removed", removed},
                                Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved},
-                               Kind{"cancel asked", cancel_asked}, Kind{"delivered", delivered}};
+                               Kind{"cancel asked", cancel_asked}, Kind{"delivered", delivered},
+                               Kind{"bound", bound}};
 
 }  // namespace
+
+void skip_binding(Bytes& in) {
+  in.string();
+  for (int i = 0; i < 3; ++i) in.count();
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) in.string();
+}
 
 std::string_view name_of_type(std::uint8_t type) {
   return type >= 1 && type <= kKinds.size() ? kKinds[type - 1].name : std::string_view();

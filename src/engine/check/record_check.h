@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bide/job_id.h"
+#include "engine/check/bytes.h"
 
 namespace bide::engine::check {
 
@@ -24,6 +25,7 @@ enum class RecordType : std::uint8_t {
   kMoved,
   kCancelAsked,
   kDelivered,
+  kBound,
 };
 
 // "accepted"; empty when there is no such type.
@@ -43,5 +45,8 @@ struct RecordFacts {
 // Nothing when it is right; otherwise what is wrong.
 std::optional<std::string> take_apart(std::uint8_t type, std::uint8_t version, std::string_view payload,
                                       RecordFacts& facts);
+
+// Of a bound record, and of a snapshot.
+void skip_binding(Bytes& in);
 
 }  // namespace bide::engine::check

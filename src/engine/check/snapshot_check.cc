@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/check/bytes.h"
+#include "engine/check/record_check.h"
 #include "engine/check/writing.h"
 #include "platform/disk.h"
 #include "platform/keyed_hash.h"
@@ -13,7 +14,7 @@ namespace bide::engine::check {
 namespace {
 
 constexpr std::string_view kMagic = "BIDESNAP";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 
@@ -60,6 +61,9 @@ struct Loader {
       in.string();
       if (in.u8() > (version > 1 ? 7 : 3)) return "a lease with unknown flags";
       if (version > 1) in.count();
+    }
+    if (version > 2) {
+      for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) skip_binding(in);
     }
     if (!in.at_end()) return "the first block does not fit its fields";
     return std::nullopt;
@@ -203,7 +207,9 @@ std::string for_rows(std::string_view meta, std::uint32_t version, const Rows& r
     ++count;
   }
   put_count(out, count);
-  return out + kept;
+  out += kept;
+  out += meta.substr(meta.size() - in.left());  // Bindings.
+  return out;
 }
 
 }  // namespace

@@ -103,6 +103,27 @@ void put_retry(Encoder& out, const RetryPolicy& policy) {
   for (const Milliseconds wait : policy.waits) out.count(static_cast<std::uint64_t>(wait.count()));
 }
 
+void put_binding(Encoder& out, const Binding& binding) {
+  out.string(binding.queue);
+  out.count(binding.most);
+  out.count(static_cast<std::uint64_t>(binding.keep.count()));
+  out.count(static_cast<std::uint64_t>(binding.idle.count()));
+  out.count(binding.patterns.size());
+  for (const std::string& pattern : binding.patterns) out.string(pattern);
+}
+
+const char* get_binding(Decoder& in, Binding& out) {
+  out = Binding();
+  out.queue = in.string();
+  out.most = in.count();
+  if (!get_duration(in, out.keep) || !get_duration(in, out.idle)) return "a time of its binding is out of range";
+  const std::uint64_t patterns = in.count();
+  if (patterns > in.left()) return "it has more patterns than bytes";
+  out.patterns.resize(static_cast<std::size_t>(patterns));
+  for (std::string& pattern : out.patterns) pattern = in.string();
+  return nullptr;
+}
+
 bool get_duration(Decoder& in, Milliseconds& out) {
   const std::uint64_t value = in.count();
   out = Milliseconds(static_cast<std::int64_t>(value));

@@ -35,4 +35,7 @@ const char* get_counts(Decoder& in, AttemptCounts& out);  // The front of a past
 void put_retry(Encoder& out, const RetryPolicy& policy);
 const char* get_retry(Decoder& in, RetryPolicy& out);
 
+void put_binding(Encoder& out, const Binding& binding);
+const char* get_binding(Decoder& in, Binding& out);
+
 }  // namespace bide::engine::journal

@@ -57,6 +57,8 @@ std::string_view name_of(RecordType type) {
       return "cancel asked";
     case RecordType::kDelivered:
       return "delivered";
+    case RecordType::kBound:
+      return "bound";
   }
   return "unknown";
 }
@@ -480,6 +482,19 @@ Status decode(const RecordView& view, Delivered& out) {
   if (Status status = check_kind(view, type); !status) return status;
   Decoder in(view.payload);
   if (const char* wrong = get_grants(in, out.leases)) return malformed(view, type, wrong);
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const Binding& record) {
+  put_binding(begin(journal, RecordType::kBound), record);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, Binding& out) {
+  constexpr RecordType type = RecordType::kBound;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  if (const char* wrong = get_binding(in, out)) return malformed(view, type, wrong);
   return complete(in, view, type);
 }
 

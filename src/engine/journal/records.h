@@ -30,6 +30,7 @@ enum class RecordType : std::uint8_t {
   kMoved = 9,    // Compaction: a record in a new place.
   kCancelAsked = 10,  // Somebody wants a running job to end: if this attempt does not finish it, none will.
   kDelivered = 11,    // Leases that outlive the process have reached their workers.
+  kBound = 12,        // Which events a queue gets: its Binding, whole.
 };
 
 // How a job's attempts went so far; read back when it is leased, shown or changed again.
@@ -151,6 +152,7 @@ RecordRef append(Journal& journal, const ClockStep& record);
 RecordRef append(Journal& journal, const Moved& record);
 RecordRef append(Journal& journal, const CancelAsked& record);
 RecordRef append(Journal& journal, const Delivered& record);
+RecordRef append(Journal& journal, const Binding& record);
 
 // kDamaged when the payload is not what its type says; kNewerVersion when its version is not known.
 Status decode(const RecordView& view, Accepted& out);
@@ -163,6 +165,7 @@ Status decode(const RecordView& view, ClockStep& out);
 Status decode(const RecordView& view, Moved& out);
 Status decode(const RecordView& view, CancelAsked& out);
 Status decode(const RecordView& view, Delivered& out);
+Status decode(const RecordView& view, Binding& out);
 
 // Only what recovery needs of an Accepted record: nothing is allocated, the views point into the payload.
 struct AcceptedBrief {

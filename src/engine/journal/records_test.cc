@@ -158,6 +158,7 @@ bool same(const DoneRecord& a, const DoneRecord& b) {
 bool same(const Removed& a, const Removed& b) {
   return std::tie(a.cause, a.at_ms, a.ids) == std::tie(b.cause, b.at_ms, b.ids);
 }
+bool same(const Binding& a, const Binding& b) { return a == b; }
 bool same(const QueueRecord& a, const QueueRecord& b) {
   return std::tie(a.name, a.paused) == std::tie(b.name, b.paused);
 }
@@ -245,6 +246,8 @@ TEST_F(Records, EveryQueueClockAndCancelRecordComesBack) {
     comes_back(ClockStep{make_.time_ms()});
     comes_back(CancelAsked{make_.id(), make_.time_ms()});
     comes_back(Delivered{make_.granted().grants});
+    comes_back(Binding{.queue = make_.text(), .patterns = {make_.text(), make_.text()}, .most = 7,
+                       .keep = Milliseconds(86'400'000), .idle = Milliseconds(3)});
   }
 }
 
@@ -267,7 +270,7 @@ TEST_F(Records, ARecordThatWasMovedCarriesTheOldOneWhole) {
 }
 
 TEST_F(Records, OnlyRecordsOfJobsAreMoved) {
-  for (int type = 0; type < 12; ++type) {
+  for (int type = 0; type < 13; ++type) {
     const RecordView view = written(Moved{{64, 10}, {static_cast<std::uint8_t>(type), 1, "x", {}}});
     Moved back;
     EXPECT_EQ(decode(view, back).has_value(), type == 2 || type == 4 || type == 5) << type;
@@ -305,6 +308,7 @@ TEST_F(Records, WhatIsCutOrChangedIsRefusedOrReadWithoutHarm) {
   refuses_what_is_cut(ClockStep{-3600'000});
   refuses_what_is_cut(CancelAsked{make_.id(), 1});
   refuses_what_is_cut(Delivered{make_.granted().grants});
+  refuses_what_is_cut(Binding{.queue = "billing", .patterns = {"order.*", "#"}});
 }
 
 TEST_F(Records, AJobWithNothingSpecialCostsLittleMoreThanItsBody) {

@@ -56,6 +56,9 @@ ApiState::ApiState(ApiOptions given)
           LeaseDispatcherOptions{.wake = [this] { wake(); }, .wake_subscriber = [this] { wake_subscriber(); }})),
       waiters(inspector == nullptr ? nullptr : std::make_shared<ResultWaiters>(*inspector, [this] { wake(); })),
       reads(inspector == nullptr ? nullptr : std::make_shared<ReadScheduler>(*inspector)),
+      // The broker is not ours: it outlives this.
+      requests(std::make_unique<rpc::Requester>(std::shared_ptr<Broker>(std::shared_ptr<void>(), &broker),
+                                                std::shared_ptr<Inspector>(std::shared_ptr<void>(), inspector))),
       cancelled_(kCancelledJobs) {
   std::lock_guard lock(timer_mutex_);
   // On a thread of its own: subscribing may block for seconds while the broker is away.
@@ -95,6 +98,7 @@ void ApiState::stop() {
   }
   timer.reset();
   subscriber.reset();
+  requests->close();
   leases->stop();
   if (waiters) waiters->stop();
   if (reads) reads->stop();
@@ -185,7 +189,10 @@ Routes Api::routes(Routes others) const {
   add_lease_routes(state_, routes);
   add_settle_route(state_, routes);
   add_broker_routes(state_, routes);
+  add_publish_routes(state_, routes);
   add_dead_routes(state_, routes);
+  add_dead_group_routes(state_, routes);
+  add_request_route(state_, routes);
   std::move(others.begin(), others.end(), std::back_inserter(routes));
   add_openapi_route(routes, state_->options.version);
   return routes;

@@ -14,6 +14,7 @@
 
 #include "platform/random.h"
 #include "platform/timer_thread.h"
+#include "rpc/requester.h"
 #include "server/api/api.h"
 #include "server/api/drain_rate.h"
 #include "server/api/event_hub.h"
@@ -50,6 +51,7 @@ struct ApiState {
   const std::shared_ptr<LeaseDispatcher> leases;
   const std::shared_ptr<ResultWaiters> waiters;  // Null without an inspector.
   const std::shared_ptr<ReadScheduler> reads;    // Likewise.
+  const std::unique_ptr<rpc::Requester> requests;
 
   void stop();
 
@@ -122,7 +124,10 @@ void add_job_routes(const State& state, Routes& routes);
 void add_lease_routes(const State& state, Routes& routes);
 void add_settle_route(const State& state, Routes& routes);
 void add_broker_routes(const State& state, Routes& routes);
+void add_publish_routes(const State& state, Routes& routes);
 void add_dead_routes(const State& state, Routes& routes);
+void add_dead_group_routes(const State& state, Routes& routes);
+void add_request_route(const State& state, Routes& routes);
 // GET /v1/openapi.json, which describes the routes that are there.
 void add_openapi_route(Routes& routes, std::string_view version);
 

@@ -87,6 +87,17 @@ class CallerInspector : public Inspector, public std::enable_shared_from_this<Ca
     inner_.purge(std::move(queue), std::move(done));
   }
 
+  void bind(Binding binding, Completion<void> done) override {
+    if (!caller_.may_use(binding.queue)) return done(no_such_queue(binding.queue));
+    inner_.bind(std::move(binding), std::move(done));
+  }
+  void bindings(Completion<std::vector<Binding>> done) override {
+    inner_.bindings([self = shared_from_this(), done = std::move(done)](Result<std::vector<Binding>> bindings) {
+      if (bindings) std::erase_if(*bindings, [&](const Binding& each) { return !self->caller_.may_use(each.queue); });
+      done(std::move(bindings));
+    });
+  }
+
   // Whether each can be seen. One after the other: a request with thousands of ids takes one place in the read scheduler.
   using Seen = std::function<void(const std::shared_ptr<std::vector<Status>>&)>;
   void find_all(std::vector<JobId> ids, Seen then) {

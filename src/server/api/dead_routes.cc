@@ -1,133 +1,30 @@
 // The dead set: replaying and deleting, by id or by filter.
 
-#include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "server/api/api_state.h"
+#include "server/api/bulk_operation.h"
 #include "server/api/caller_inspector.h"
 #include "wire/change_json.h"
-#include "wire/info_json.h"
 
 namespace bide::server {
 
 namespace {
 
-constexpr std::size_t kPage = 500;
-constexpr std::size_t kShownProblems = 10;
-
-// Applies one call to all jobs that match a filter, page by page.
-class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
- public:
-  using Apply = std::function<void(std::vector<JobId>, Completion<std::vector<Status>>)>;
-
-  BulkOperation(State state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice, Apply apply)
-      : state_(std::move(state)),
-        inspector_(std::move(inspector)),
-        reply_(std::move(reply)),
-        choice_(std::move(choice)),
-        apply_(std::move(apply)) {
-    choice_.filter->states = {JobState::kDead};
-    choice_.filter->bodies = false;
-    // Without jobs that die meanwhile: replayed jobs that fail again would never come to an end.
-    if (!choice_.filter->until) choice_.filter->until = state_->now();
-  }
-
-  void start() {
-    reply_.on_gone([self = weak_from_this()] {
-      if (const auto operation = self.lock()) operation->gone_ = true;
-    });
-    next_page();
-  }
-
- private:
-  void next_page() {
-    const std::uint64_t left = choice_.limit == 0 ? kPage : choice_.limit - matched_;
-    if (left == 0 || gone_) return answer();
-    inspector_->list(*choice_.filter, cursor_, std::min<std::size_t>(left, kPage),
-                     [self = shared_from_this()](Result<JobPage> page) {
-                       if (!page) return self->stop(page.error());
-                       self->on_page(std::move(*page));
-                     });
-  }
-
-  void on_page(JobPage page) {
-    cursor_ = std::move(page.next);
-    matched_ += page.jobs.size();
-    std::vector<JobId> ids;
-    for (const JobInfo& info : page.jobs) ids.push_back(info.job.id);
-    if (ids.empty() || choice_.dry_run) return cursor_.empty() ? answer() : next_page();
-    apply_(ids, [self = shared_from_this(), ids](const Result<std::vector<Status>>& statuses) {
-      if (!statuses) return self->stop(statuses.error());
-      for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) self->count(ids[i], (*statuses)[i]);
-      if (self->cursor_.empty()) return self->answer();
-      self->next_page();
-    });
-  }
-
-  void count(const JobId& id, const Status& status) {
-    if (status) {
-      ++succeeded_;
-      return;
-    }
-    ++failed_;
-    if (problems_.size() < kShownProblems) problems_.emplace_back(id, wire::problem_of(status.error()));
-  }
-
-  // With earlier pages done, the error must not say that nothing was.
-  void stop(Error error) {
-    if (succeeded_ + failed_ > 0) {
-      error = {ErrorCode::kUnconfirmed, std::to_string(succeeded_) + " jobs were dealt with, then: " + error.message};
-    }
-    refuse(reply_, state_->problem_of(error));
-  }
-
-  void answer() {
-    std::string text;
-    wire::JsonWriter out(text);
-    out.begin_object().field("matched", matched_).field("succeeded", succeeded_).field("failed", failed_);
-    out.field("dry_run", choice_.dry_run).name("problems").begin_array();
-    for (const auto& [id, problem] : problems_) {
-      out.begin_object().field("id", id).name("problem");
-      write(out, problem);
-      out.end_object();
-    }
-    out.end_array().end_object();
-    reply_.send(json_response(200, std::move(text)));
-  }
-
-  const State state_;
-  const std::shared_ptr<Inspector> inspector_;  // As the caller sees it.
-  Reply reply_;
-  wire::Choice choice_;
-  const Apply apply_;
-  std::atomic<bool> gone_ = false;
-  std::string cursor_;
-  std::uint64_t matched_ = 0;
-  std::uint64_t succeeded_ = 0;
-  std::uint64_t failed_ = 0;
-  std::vector<std::pair<JobId, wire::Problem>> problems_;
-};
-
-void apply_to(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice,
-              BulkOperation::Apply apply) {
-  if (choice.filter) {
-    std::make_shared<BulkOperation>(state, std::move(inspector), std::move(reply), std::move(choice), std::move(apply))
-        ->start();
-    return;
-  }
-  apply(choice.ids, answer_with<std::vector<Status>>(state, share(std::move(reply)),
-                                                     [ids = choice.ids](const std::vector<Status>& statuses) {
-                                                       return wire::id_results_json(ids, statuses);
-                                                     }));
+// Without jobs that die meanwhile: replayed jobs that fail again would never come to an end.
+void keep_to_dead(const State& state, wire::Choice& choice) {
+  if (!choice.filter) return;
+  choice.filter->states = {JobState::kDead};
+  if (!choice.filter->until) choice.filter->until = state->now();
 }
 
 void replay(const State& state, const Request& request, Reply reply) {
-  wire::ReplayRequest wanted;
+  wire::ChangeRequest wanted;
   if (auto problem = wire::read_replay(request.body, wanted)) return refuse(reply, *problem);
+  keep_to_dead(state, wanted.choice);
   const auto inspector = inspector_for(state, request.caller);
   apply_to(state, inspector, std::move(reply), std::move(wanted.choice),
-           [inspector, options = wanted.options](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+           [inspector, options = wanted.replay](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
              inspector->replay(std::move(ids), options, std::move(done));
            });
 }
@@ -135,6 +32,7 @@ void replay(const State& state, const Request& request, Reply reply) {
 void remove(const State& state, const Request& request, Reply reply) {
   wire::Choice choice;
   if (auto problem = wire::read_choice(request.body, choice)) return refuse(reply, *problem);
+  keep_to_dead(state, choice);
   const auto inspector = inspector_for(state, request.caller);
   apply_to(state, inspector, std::move(reply), std::move(choice),
            [inspector](std::vector<JobId> ids, Completion<std::vector<Status>> done) {

@@ -6,6 +6,7 @@
 #include "core/quote.h"
 #include "core/text.h"
 #include "server/api/api_state.h"
+#include "server/api/bulk_operation.h"
 #include "server/api/caller_inspector.h"
 #include "server/http/digest.h"
 #include "wire/change_json.h"
@@ -197,18 +198,24 @@ void cancel_one(const State& state, const Request& request, Reply reply) {
       });
 }
 
+// What matches a filter that names no state is what waits: a running attempt, or a dead job, is meant only when that is said.
 void cancel_many(const State& state, const Request& request, Reply reply) {
-  std::vector<JobId> ids;
-  CancelOptions options;
-  if (auto problem = wire::read_cancel(request.body, ids, options)) return refuse(reply, *problem);
-  auto done = answer_with<std::vector<Status>>(
-      state, share(std::move(reply)), [state, ids](const std::vector<Status>& statuses) {
-        for (std::size_t i = 0; i < ids.size() && i < statuses.size(); ++i) {
-          if (statuses[i]) state->add_cancelled(ids[i]);
-        }
-        return wire::id_results_json(ids, statuses);
-      });
-  inspector_for(state, request.caller)->cancel(std::move(ids), options, std::move(done));
+  wire::ChangeRequest wanted;
+  if (auto problem = wire::read_cancel(request.body, wanted)) return refuse(reply, *problem);
+  if (auto& filter = wanted.choice.filter) {
+    if (wanted.cancel.state) filter->states = {*wanted.cancel.state};
+    if (filter->states.empty()) filter->states = {JobState::kScheduled, JobState::kReady};
+  }
+  const auto inspector = inspector_for(state, request.caller);
+  apply_to(state, inspector, std::move(reply), std::move(wanted.choice),
+           [state, inspector, options = wanted.cancel](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
+             inspector->cancel(ids, options, [state, ids, done = std::move(done)](Result<std::vector<Status>> statuses) {
+               for (std::size_t i = 0; statuses && i < ids.size() && i < statuses->size(); ++i) {
+                 if ((*statuses)[i]) state->add_cancelled(ids[i]);
+               }
+               done(std::move(statuses));
+             });
+           });
 }
 
 }  // namespace
@@ -237,8 +244,8 @@ void add_job_routes(const State& state, Routes& routes) {
       kList);
   add_route(state, routes,
             {.method = Method::kPost, .pattern = "/v1/jobs/cancel", .scope = Scope::kWrite,
-             .summary = "Cancel jobs by their ids", .keeps_to_queues = true, .body_bytes = kListBody,
-             .operation = {.id = "cancelJobs", .request = "Cancel", .answers = {{200, "IdResults"}}}},
+             .summary = "Cancel jobs by their ids, or those that match a filter", .keeps_to_queues = true, .body_bytes = kListBody,
+             .operation = {.id = "cancelJobs", .request = "Cancel", .answers = {{200, "ChoiceAnswer"}}}},
             &cancel_many, kInspector);
   add_route(state, routes,
             {.pattern = "/v1/jobs/{id}", .scope = Scope::kRead, .summary = "A job; with wait, once it is done or dead",

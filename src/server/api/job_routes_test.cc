@@ -166,6 +166,31 @@ TEST_F(JobRoutes, AJobIsRescheduledAndCancelled) {
   EXPECT_EQ(field_of(results[1], "status"), "404");
 }
 
+TEST_F(JobRoutes, WhatMatchesAFilterIsCancelled) {
+  const std::string running = enqueue(R"({"kind":"a"})");
+  lease_one();
+  const std::string dead = kill("default", "x");
+  const std::string other_kind = enqueue(R"({"kind":"b"})");
+  std::vector<std::string> waiting;
+  for (int i = 0; i < 3; ++i) waiting.push_back(enqueue(R"({"kind":"a"})"));
+  waiting.push_back(enqueue(R"({"kind":"a","delay":"1h"})"));
+
+  const Response counted = post("/v1/jobs/cancel", R"({"filter":{"kind":"a"},"dry_run":true})");
+  EXPECT_EQ(field_of(counted.body, "matched"), "4") << counted.body;
+  EXPECT_EQ(get("/v1/jobs/" + waiting[0]).status, 200);
+  const Response some = post("/v1/jobs/cancel", R"({"filter":{"kind":"a"},"limit":1})");
+  EXPECT_EQ(field_of(some.body, "succeeded"), "1") << some.body;
+  const Response rest = post("/v1/jobs/cancel", R"({"filter":{"kind":"a"}})");
+  EXPECT_EQ(field_of(rest.body, "succeeded"), "3") << rest.body;
+
+  for (const std::string& id : waiting) EXPECT_EQ(get("/v1/jobs/" + id).status, 404);
+  EXPECT_EQ(field_of(get("/v1/jobs/" + running).body, "state"), "running");
+  EXPECT_EQ(field_of(get("/v1/jobs/" + dead).body, "state"), "dead");
+  EXPECT_EQ(field_of(get("/v1/jobs/" + other_kind).body, "state"), "ready");
+  EXPECT_EQ(field_of(post("/v1/jobs/cancel", R"({"filter":{},"state":"dead"})").body, "succeeded"), "1");
+  expect_problem(post("/v1/jobs/cancel", "{}"), 422, "missing_field", "filter");
+}
+
 TEST_F(JobRoutes, AResultIsWaitedFor) {
   const std::string id = enqueue(R"({"kind":"a"})");
   EXPECT_EQ(get("/v1/jobs/" + id + "/result").status, 202);

@@ -37,6 +37,9 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"bodies", R"({"type":"boolean","default":false})", "Each job with its body or its result."},
     {"job", R"({"type":"string","format":"uuid"})", "Only of this job."},
     {"before", R"({"type":"string","format":"uuid"})", "next of the page before."},
+    {"window", R"({"enum":["hour","day","week"],"default":"hour"})",
+     "The last hour in steps of 10 s, the last day of 5 min, the last week of 30 min."},
+    {"timeout", R"({"type":"string"})", "How long to wait for the reply, such as 500ms; at most 5m; 5s when not given."},
     {"wait", R"({"type":"string"})", "How long to wait until the job is done or dead, such as 30s; at most 5m."},
 });
 
@@ -92,7 +95,7 @@ void write_operation(JsonWriter& out, const Route& route) {
     out.any_name(std::to_string(answer.status)).begin_object().field("description", route.summary);
     out.name("content").begin_object();
     if (answer.schema.empty()) {
-      write_content(out, "text/event-stream", R"({"type":"string"})");
+      write_content(out, answer.type, R"({"type":"string"})");
     } else {
       write_content(out, "application/json", reference(answer.schema));
     }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "server/auth/browser_sessions.h"
 #include "server/auth/failure_limiter.h"
 #include "server/auth/token_file.h"
 #include "server/http/identity.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::int64_t kCheckEveryUs = 1'000'000;
 constexpr std::string_view kLocal = "local";
+constexpr std::string_view kLink = "link";
 
 // Of the length of a secret, and no secret: hashed in place of what cannot be one, so that it takes as long.
 constexpr std::string_view kNoSecret = "bide-no-secret-has-this-form-but-it-is-as-long--";
@@ -37,6 +39,13 @@ std::optional<std::string_view> shown_secret(const Request& request) {
   authorization.remove_prefix(kScheme.size());
   authorization.remove_prefix(std::min(authorization.find_first_not_of(' '), authorization.size()));
   return authorization;
+}
+
+// Browsers say where a change comes from, and the BrowserGuard has looked at it. Whoever says nothing is no browser of today, and
+// must not use a cookie that one sends by itself.
+bool is_asked_by_our_page(const Request& request) {
+  const bool changes = request.method != Method::kGet && request.method != Method::kHead && request.method != Method::kOptions;
+  return !changes || !request.field("sec-fetch-site").empty() || !request.field("origin").empty();
 }
 
 bool came_by_proxy(const Request& request) {
@@ -67,6 +76,7 @@ class Authenticator::State {
   explicit State(AuthenticatorOptions given)
       : options_(std::move(given)),
         clock_(options_.clock != nullptr ? *options_.clock : platform::real_clock()),
+        sessions_(clock_),
         failures_(options_.failures, options_.failure_forgotten, options_.addresses) {}
 
   Status load() {
@@ -80,12 +90,18 @@ class Authenticator::State {
     reload_if_due();
     const platform::Instant now = clock_.now();
     const std::optional<std::string_view> shown = shown_secret(request);
+    std::optional<BrowserSessions::Session> session;
+    if (!shown) session = sessions_.find(request);
     // The same for every request, whatever was shown.
     const bool fits = shown && shown->size() == kTokenCharacters && shown->starts_with(kTokenPrefix);
-    const TokenDigest digest = digest_of(fits ? *shown : kNoSecret);
+    const TokenDigest digest = session && !session->by_link ? session->token : digest_of(fits ? *shown : kNoSecret);
     const std::shared_ptr<const TokenList> tokens = current();
     const Token* const token = find_token(*tokens, digest);
 
+    if (session && !is_asked_by_our_page(request)) {
+      return wire::make_problem("forbidden", "a browser that has signed in changes something by our own page only");
+    }
+    if (session && session->by_link) return Identity{.name = std::string(kLink), .scopes = kAllScopes};
     if (token != nullptr && token->is_good_at(wall(now))) {
       const Identity caller = {.name = token->name,
                                .scopes = token->scopes,
@@ -104,7 +120,7 @@ class Authenticator::State {
       if (caller.may(wanted)) return caller;
       return wire::make_problem("forbidden", "this credential is for settling and extending one lease only");
     }
-    const bool is_here = !shown && options_.local_without_token && is_local(request.peer);
+    const bool is_here = !shown && !session && options_.local_without_token && is_local(request.peer);
     if (is_here && request.peer_is_our_user && is_asked_locally(request) && !came_by_proxy(request)) {
       return Identity{.name = std::string(kLocal), .scopes = kAllScopes};
     }
@@ -125,6 +141,26 @@ class Authenticator::State {
     return wire::make_problem("unauthorized",
                               "a valid token is needed, as Authorization: Bearer TOKEN; bide token create makes one");
   }
+
+  std::variant<std::string, wire::Problem> sign_in(Request request, std::string_view token) {
+    request.fields["authorization"] = "Bearer " + std::string(token);
+    auto admitted = admit(request, Scope::kRead);
+    if (const auto* problem = std::get_if<wire::Problem>(&admitted)) return *problem;
+    return sessions_.open({.token = digest_of(token)});
+  }
+
+  std::variant<std::string, wire::Problem> sign_in_by_link(const Request& request, std::string_view code) {
+    const platform::Instant now = clock_.now();
+    if (sessions_.take_link_code(code)) return sessions_.open({.by_link = true});
+    report_refusal(request, "a link that was used, or is too old", "", now);
+    const Milliseconds wait = failures_.fail(address_group(request.peer), now.elapsed_us);
+    wire::Problem problem = wire::make_problem(
+        wait.count() > 0 ? "rate_limited" : "unauthorized", "this link was used before, or is too old; sign in with a token");
+    problem.retry_after = wait;
+    return problem;
+  }
+
+  BrowserSessions& sessions() { return sessions_; }
 
   bool is_still_valid(const Identity& caller) {
     if (!caller.has_token) return true;
@@ -228,6 +264,7 @@ class Authenticator::State {
 
   const AuthenticatorOptions options_;
   platform::Clock& clock_;
+  BrowserSessions sessions_;
   FailureLimiter failures_;
   std::atomic<std::int64_t> next_check_us_ = 0;
   std::atomic<std::uint64_t> version_ = 0;
@@ -255,6 +292,14 @@ Authenticator::Authenticator(std::unique_ptr<State> state) : state_(std::move(st
 Authenticator::~Authenticator() = default;
 
 AuthResult Authenticator::admit(const Request& request, Scope wanted) { return state_->admit(request, wanted); }
+std::variant<std::string, wire::Problem> Authenticator::sign_in(const Request& request, std::string_view token) {
+  return state_->sign_in(request, token);
+}
+std::variant<std::string, wire::Problem> Authenticator::sign_in_by_link(const Request& request, std::string_view code) {
+  return state_->sign_in_by_link(request, code);
+}
+void Authenticator::sign_out(const Request& request) { state_->sessions().close(request); }
+std::string Authenticator::make_link_code() { return state_->sessions().make_link_code(); }
 bool Authenticator::is_still_valid(const Identity& caller) const { return state_->is_still_valid(caller); }
 std::uint64_t Authenticator::version() const { return state_->version(); }
 bool Authenticator::has_tokens() const { return state_->has_tokens(); }

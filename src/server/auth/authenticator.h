@@ -2,7 +2,8 @@
 //
 //   Authorization: Bearer bide_...
 //
-// or the credential of a lease, which came with a callback and is good for settling and extending that one.
+// or the credential of a lease, which came with a callback and is good for settling and extending that one, or the cookie of a
+// browser that has signed in with a token (see BrowserSessions).
 //
 // Whether a token is missing, malformed, unknown, expired or revoked is told by nothing but 401, after the same work
 // each time; a token that is good but lacks the scope is told 403. An address that fails too often is told 429 until
@@ -20,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "bide/job.h"
 #include "bide/lease.h"
@@ -73,6 +75,14 @@ class Authenticator {
   // Who asks, if they may do what `wanted` stands for. Scope::kNone is for everybody: then a caller without a token, or
   // with a bad one, is nobody: an Identity without name and scopes.
   AuthResult admit(const Request& request, Scope wanted);
+
+  // The secret for the cookie of a browser that shows a token, or a code of a link, for now on; or what to answer. The token must
+  // be one that may read.
+  std::variant<std::string, wire::Problem> sign_in(const Request& request, std::string_view token);
+  std::variant<std::string, wire::Problem> sign_in_by_link(const Request& request, std::string_view code);
+  void sign_out(const Request& request);
+  // See BrowserSessions.
+  std::string make_link_code();
 
   // Whether a caller that was admitted before still has its token, valid and with the same scopes and queues. For requests
   // that wait for long; every new one is admitted anew.

@@ -73,6 +73,13 @@ void ServerBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<
   broker_->enqueue(std::move(jobs), std::move(done));
 }
 
+void ServerBroker::publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) {
+  const Call call(*this);
+  if (!call) return done(closed());
+  set_on_done_queue(events);
+  broker_->publish(std::move(events), std::move(done));
+}
+
 Result<std::unique_ptr<Subscription>> ServerBroker::subscribe(SubscribeOptions options, LeaseSink sink) {
   const Call call(*this);
   if (!call) return closed();

@@ -26,6 +26,7 @@ class ServerBroker : public Broker {
   void close();
 
   void enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) override;
+  void publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) override;
   Result<std::unique_ptr<Subscription>> subscribe(SubscribeOptions options, LeaseSink sink) override;
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;

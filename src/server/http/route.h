@@ -22,7 +22,8 @@ inline constexpr std::uint64_t kListBody = 4 * 1024 * 1024;
 
 struct RouteAnswer {
   int status = 200;
-  std::string_view schema = {};  // Empty: server-sent events.
+  std::string_view schema = {};  // Empty: no JSON, but `type`.
+  std::string_view type = "text/event-stream";
 };
 
 // For the OpenAPI document. Schemas are named as in src/wire.

@@ -5,6 +5,7 @@
 
 #include "brokers/rabbitmq/amqp_fields.h"
 #include "brokers/rabbitmq/compat/async_worker.h"
+#include "brokers/rabbitmq/compat/comq.h"
 #include "brokers/rabbitmq/compat/sneakers.h"
 #include "brokers/rabbitmq/job_message.h"
 #include "core/number_text.h"
@@ -36,6 +37,7 @@ Publication to_publication(Send send) {
   if (!needs.exchanges.empty() || !needs.queues.empty() || !needs.bindings.empty()) {
     publication.to.needs = std::make_shared<const Topology>(std::move(send.needs));
   }
+  publication.mandatory = send.mandatory;
   publication.message = std::move(send.message);
   fit_headers(publication.message);
   return publication;
@@ -49,6 +51,10 @@ Result<std::unique_ptr<Dialect>> ForeignDialect::open(const Settings& settings) 
     Result<SneakersOptions> options = SneakersOptions::parse(settings.compat_options);
     if (!options) return options.error();
     system = std::make_unique<Sneakers>(std::move(*options));
+  } else if (settings.compat == "comq") {
+    Result<ComqOptions> options = ComqOptions::parse(settings.compat_options);
+    if (!options) return options.error();
+    system = std::make_unique<Comq>(std::move(*options), Names(settings.prefix));
   } else {
     Result<AsyncWorkerOptions> options = AsyncWorkerOptions::parse(settings.compat_options);
     if (!options) return options.error();
@@ -60,7 +66,7 @@ Result<std::unique_ptr<Dialect>> ForeignDialect::open(const Settings& settings) 
 std::variant<ReceivedJob, Publication> ForeignDialect::receive(Delivery delivery, const std::string& queue, Time now) {
   const std::uint32_t deliveries = delivery_count(delivery.message);
   Result<ReceivedJob> job = system_->receive(delivery.message, delivery.key, queue);
-  if (job && deliveries < kMostDeliveries) {
+  if (job && (deliveries < kMostDeliveries || system_->rejects_dead())) {
     job->message.due = now;
     return std::move(*job);
   }
@@ -106,11 +112,20 @@ Result<Departure> ForeignDialect::depart(const ReceivedJob& job, const Outcome& 
   if (const Returned* returned = std::get_if<Returned>(&outcome)) {
     return Departure{.way = Departure::Way::kRequeue, .wait = std::max(Milliseconds(0), returned->after)};
   }
-  if (const Dead* dead = std::get_if<Dead>(&outcome)) return Departure{.replacement = named(system_->bury(job, *dead, now))};
+  if (const Dead* dead = std::get_if<Dead>(&outcome)) {
+    if (system_->rejects_dead()) return Departure{.way = Departure::Way::kReject};
+    return Departure{.replacement = named(system_->bury(job, *dead, now))};
+  }
   Result<std::optional<Send>> next = system_->retry(job, std::get<RetryAt>(outcome), now);
   if (!next) return next.error();
   if (!next->has_value()) return Departure{.way = Departure::Way::kReject};
   return Departure{.replacement = named(std::move(**next))};
+}
+
+std::optional<Publication> ForeignDialect::reply(const ReceivedJob& job, const Done& done) const {
+  std::optional<Send> send = system_->reply(job, done);
+  if (!send) return std::nullopt;
+  return to_publication(std::move(*send));
 }
 
 Publication ForeignDialect::named(Send send) {

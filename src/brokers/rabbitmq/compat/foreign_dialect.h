@@ -1,5 +1,5 @@
 // ForeignSystem: what another job system means by its queues and messages. Pure: bytes in, decisions out. ForeignDialect
-// lets Consumer take its jobs, and everybody else look at them: amqp://…?compat=sneakers or ?compat=async-worker.
+// lets Consumer take its jobs, and everybody else look at them: amqp://…?compat=sneakers, async-worker or comq.
 
 #pragma once
 
@@ -29,6 +29,7 @@ struct Send {
   AmqpMessage message = {};
   Topology needs = {};    // Must be there first.
   Milliseconds delay{0};  // Longer: by way of bide's own delay queues to the queue named by the key.
+  bool mandatory = true;  // False: it may be for nobody.
 };
 
 class ForeignSystem {
@@ -50,12 +51,18 @@ class ForeignSystem {
   virtual Send send_unreadable(AmqpMessage message, const std::string& key, const std::string& queue,
                                std::string_view why) const = 0;
 
+  // True: jobs can be requests (core/request_rules.h). Where the reply goes is added to what enqueue() says.
+  virtual bool carries_requests() const { return false; }
   // A new job, which is valid and has an id. kInvalidArgument, kUnsupported: the other system could not have it.
   virtual Result<Send> enqueue(const Job& job, Time now) const = 0;
 
+  // The answer to whoever has asked for one, after an attempt that was done.
+  virtual std::optional<Send> reply(const ReceivedJob&, const Done&) const { return std::nullopt; }
   // After an attempt that failed. Nothing is sent: the original is rejected, and the server does what its queue says
   // about such messages. kUnsupported: not in this way.
   virtual Result<std::optional<Send>> retry(const ReceivedJob& job, const RetryAt& outcome, Time now) const = 0;
+  // True: dead jobs are rejected, and the server does what their queue says. False: bury() says where they go.
+  virtual bool rejects_dead() const { return false; }
   virtual Send bury(const ReceivedJob& job, const Dead& outcome, Time now) const = 0;
 
   // A message of the dead queue: for people, and once more to be run.
@@ -77,6 +84,7 @@ class ForeignDialect : public Dialect {
   std::set<std::string> known_queues() const override { return system_->known_queues(); }
   bool ids_are_unique() const override { return false; }
   bool keeps_rejected() const override { return false; }
+  bool carries_requests() const override { return system_->carries_requests(); }
 
   Result<Publication> enqueue(Job job, std::int64_t stamp, Time now) const override;
   JobInfo dead_info(const AmqpMessage& message, const std::string& key, const std::string& queue) const override {
@@ -95,6 +103,7 @@ class ForeignDialect : public Dialect {
 
   std::variant<ReceivedJob, Publication> receive(Delivery delivery, const std::string& queue, Time now) override;
   Result<Departure> depart(const ReceivedJob& job, const Outcome& outcome, std::int64_t stamp, Time now) override;
+  std::optional<Publication> reply(const ReceivedJob& job, const Done& done) const override;
   std::optional<Publication> hold(const ReceivedJob&, Milliseconds, std::int64_t) override { return std::nullopt; }
 
  private:

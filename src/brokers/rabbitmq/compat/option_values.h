@@ -2,13 +2,17 @@
 
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "bide/job.h"
 #include "bide/result.h"
 #include "core/duration.h"
+#include "core/job_rules.h"
 #include "core/quote.h"
 
 namespace bide::brokers::rabbitmq::compat {
@@ -39,6 +43,27 @@ inline Status set_milliseconds(Milliseconds& into, std::string_view value) {
     return wrong_value(value, "milliseconds such as 60000, or a duration such as 60s, up to 24 days");
   }
   into = *duration;
+  return {};
+}
+
+// Names separated by commas.
+inline Status set_queues(std::set<std::string>& queues, const std::string& value) {
+  for (std::size_t start = 0; start <= value.size();) {
+    const std::size_t end = std::min(value.find(',', start), value.size());
+    const std::string queue = value.substr(start, end - start);
+    if (!core::is_name(queue)) return wrong_value(queue, "names of queues, separated by commas");
+    queues.insert(queue);
+    start = end + 1;
+  }
+  return {};
+}
+
+// Waits such as 10s,100s,1h, or any policy.
+inline Status set_policy(std::optional<RetryPolicy>& into, const std::string& value) {
+  const bool is_policy = value.find('(') != std::string::npos || value == "none" || value.starts_with("exponential");
+  const Result<RetryPolicy> policy = RetryPolicy::parse(is_policy ? value : "steps(" + value + ")");
+  if (!policy) return policy.error();
+  into = *policy;
   return {};
 }
 

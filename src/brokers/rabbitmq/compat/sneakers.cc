@@ -21,18 +21,6 @@ constexpr std::string_view kRoutingKey = "bide-routing-key";  // Lost on the way
 
 std::string named(const std::string& chosen, const std::string& usual) { return chosen.empty() ? usual : chosen; }
 
-// Names separated by commas.
-Status set_queues(std::set<std::string>& queues, const std::string& value) {
-  for (std::size_t start = 0; start <= value.size();) {
-    const std::size_t end = std::min(value.find(',', start), value.size());
-    const std::string queue = value.substr(start, end - start);
-    if (!core::is_name(queue)) return wrong_value(queue, "names of queues, separated by commas");
-    queues.insert(queue);
-    start = end + 1;
-  }
-  return {};
-}
-
 Status set_name(std::string& into, const std::string& value, const std::string& what) {
   if (value.empty() || value.size() > 255) return wrong_value(value, what);
   into = value;
@@ -125,13 +113,7 @@ Result<SneakersOptions> SneakersOptions::parse(const std::vector<std::pair<std::
     } else if (name == "retry_timeout") {
       set = set_milliseconds(options.retry_timeout, value);
     } else if (name == "steps") {
-      const bool is_policy =
-          value.find('(') != std::string::npos || value == "none" || value.starts_with("exponential");
-      const Result<RetryPolicy> policy = RetryPolicy::parse(is_policy ? value : "steps(" + value + ")");
-      if (policy)
-        options.steps = *policy;
-      else
-        set = policy.error();
+      set = set_policy(options.steps, value);
     } else if (name == "error_format") {
       if (value != "2.11" && value != "2.12") set = wrong_value(value, "2.11 or 2.12");
       options.error_in_body = value == "2.11";

@@ -1,13 +1,17 @@
 -- end: how attempts end, each together with the jobs that become real with it.
 --
 -- KEYS[1]  the prefix
--- ARGV     1 done jobs of a queue that are remembered at most; then for each ending:
+-- ARGV     1 done jobs of a queue that are remembered at most, 2 when the oldest body was written that is in a database, or 0;
+--          then for each ending:
 --          id, token, how (Ends: 0 done, 1 retry, 2 dead, 3 returned, 4 expired, 5 unheard), "1": by its worker, ms until
 --          the next attempt, fault, reason, error, note, result, its content type, "1": there is another body, that body,
 --          how many jobs come with it, and for each of these the 7 arguments of accept()
 --
--- For each ending: 1: it is so, or was already. 0: not running with this token. -1: there is no such job.
+-- For each ending: 1: it is so, or was already. 0: not running with this token. -1: there is no such job. Instead of all that a
+-- time: refuse_swept().
 
+local swept = refuse_swept(ARGV[2])
+if swept then return swept end
 write_without_memory()
 local ENDS_DONE, ENDS_RETRY, ENDS_DEAD, ENDS_RETURNED, ENDS_EXPIRED, ENDS_UNHEARD = 0, 1, 2, 3, 4, 5
 local HISTORY = 10
@@ -46,6 +50,7 @@ local function wait_again(id, h, queue, after)
   wait_in_lane(id, h[PRIORITY], queue, h[DUE], h[PLACE])
 end
 
+local body_is_used
 local function end_one(i)
   local id, token, how, is_settled = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3] == '1'
   local after, fault, text, note = tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5]), ARGV[i + 7], ARGV[i + 8]
@@ -70,6 +75,7 @@ local function end_one(i)
     local tail = faults_in(load_tail(id, h, front), HISTORY)
     if result ~= '' then tail = tail .. piece(CONTENT_TYPE, content_type) .. piece(RESULT, result) end
     finish_job(id, h, front, queue, DONE)
+    drop_body(id, h, front)
     save(id, h, front, '', tail)
     count('done', 1)
     finished_in[queue] = true
@@ -78,6 +84,8 @@ local function end_one(i)
     local tail = charge(id, h, front, fault, text)
     wait_again(id, h, queue, after)
     if ARGV[i + 11] == '1' then
+      drop_body(id, h, front)
+      body_is_used = true
       save(id, h, front, ARGV[i + 12], tail)
     else
       save_with_tail(id, h, front, tail)
@@ -103,14 +111,16 @@ local function end_one(i)
   return 1
 end
 
-local replies, i = {}, 2
+local replies, i = {}, 3
 while i <= #ARGV do
   local effects = tonumber(ARGV[i + 13])
+  body_is_used = false
   local reply, again = end_one(i)
   replies[#replies + 1] = reply
+  if not body_is_used then drop_reference(ARGV[i + 12]) end
   i = i + 14
   for _ = 1, effects do
-    if reply == 1 and not again then accept(i) end
+    if reply ~= 1 or again or accept(i) ~= 1 then drop_body_of_new(ARGV[i + 6]) end
     i = i + ACCEPT_ARGUMENTS
   end
 end

@@ -13,7 +13,12 @@ local function forget_from(key, kept)
   local members = redis.call('ZRANGEBYSCORE', key, '-inf', now - kept, 'LIMIT', 0, math.min(left, 1000))
   if #members == 0 then return 0 end
   local keys = {}
-  for i, member in ipairs(members) do keys[i] = job_key(id_of(member)) end
+  for i, member in ipairs(members) do
+    keys[i] = job_key(id_of(member))
+    local h, front = nil, nil
+    if bodies_apart then h, front = load(id_of(member)) end
+    if h then drop_body(id_of(member), h, front) end
+  end
   redis.call('ZREM', key, unpack(members))
   redis.call('DEL', unpack(keys))
   left = left - #members

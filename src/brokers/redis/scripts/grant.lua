@@ -99,7 +99,7 @@ while true do
     if is_last_chance then may_take_last_chance = false end
     turn.at = turn.at + 1
     given = given + 1
-    bytes_left = bytes_left - #job
+    bytes_left = bytes_left - #job - size_of_body(h, job)
     local token = next_number()
     local flags = has(h[FLAGS], WATCHED) and WATCHED or 0
     if outlives then flags = flags + OUTLIVES end

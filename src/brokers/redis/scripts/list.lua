@@ -91,7 +91,7 @@ for i = 1, math.min(limit, #found) do
       workers[m + 1], workers[m + 2], workers[m + 3] = h[CLIENT], names[w + 1], names[w]
     end
   end
-  bytes = bytes + #job
+  bytes = bytes + #job + (whole and size_of_body(h, job) or 0)
   if bytes > MOST_BYTES then break end
 end
 return {rows, now, workers, (has_more or #found > #rows / 3) and 1 or 0}

@@ -15,7 +15,11 @@
 --   clients           zset    processes, by when they were last heard of; 8 bytes each
 --   cq                hash    client -> ms after which it is gone, and the queues of its subscriptions, a line each
 --   x:<client>        hash    worker name -> its number with this client
---   format            string  the version of all this
+--   format            string  the version of all this; "2": bodies are in a database
+--   bodies            string  whose bodies these are there (a number)
+--   dropped           list    <time, 8 bytes><id of a body>: not needed since then, still to be removed there
+--   swept             string  the id of the last body that was looked at by the sweep
+--   swept_before      string  bodies that were written before this time are not accepted any more: they may have been swept
 --   notices           channel "q<due> <queue>": something may be had from then on; "e<id>": a watched job has ended
 --
 -- Times are milliseconds of the server's clock. Places and tokens are numbers that only grow, also when the server lost
@@ -24,6 +28,9 @@
 -- A job is one string: fixed fields (HEADER), queue, unique key, spec (kind, headers, policy: the client's encoding),
 -- body, tail. The tail is what the job met with, as pieces of <tag, 1 byte><size, 4 bytes><bytes>:
 --   1 a fault: attempt (4), time (8), fault (1), text   2 note   3 content type of the result   4 result
+--
+-- Where bodies are in a database (bodies_apart, a line that is put in front of this), a body that is not empty is a reference:
+-- its id (16 bytes) and its size (4 bytes).
 
 local base = KEYS[1]
 
@@ -128,6 +135,46 @@ local function load_tail(id, h, front)
   return redis.call('GETRANGE', job_key(id), at, at + h[TAIL_SIZE] - 1)
 end
 
+-- ---- Bodies that are in a database.
+
+local BODY_ID = 16
+
+-- What a job takes that is read with its body.
+local function size_of_body(h, job)
+  if not bodies_apart or h[BODY_SIZE] == 0 then return 0 end
+  local at = HEADER_SIZE + h[QUEUE_SIZE] + h[KEY_SIZE] + h[SPEC_SIZE]
+  return (struct.unpack('<I4', job, at + BODY_ID + 1))
+end
+
+-- Nobody needs it any more.
+local function drop_reference(reference)
+  if not bodies_apart or reference == '' then return end
+  redis.call('RPUSH', base .. 'dropped', struct.pack('>I8', now) .. string.sub(reference, 1, BODY_ID))
+end
+
+local function drop_body(id, h, front)
+  if not bodies_apart or h[BODY_SIZE] == 0 then return end
+  drop_reference(redis.call('GETRANGE', job_key(id), #front, #front + BODY_ID - 1))
+end
+
+-- Of a job that is not accepted; `rest` is its string behind DUE and PLACE.
+local function drop_body_of_new(rest)
+  if not bodies_apart then return end
+  local job = string.rep('\0', 16) .. rest
+  local h = {struct.unpack(HEADER, job)}
+  local at = HEADER_SIZE + h[QUEUE_SIZE] + h[KEY_SIZE] + h[SPEC_SIZE]
+  drop_reference(string.sub(job, at + 1, at + h[BODY_SIZE]))
+end
+
+-- `oldest`: when the oldest body was written that the script is given, 0: none. The script must answer with what is returned,
+-- if anything, and do nothing: bodies as old as that may have been swept.
+local function refuse_swept(oldest)
+  if not bodies_apart or oldest == '0' then return nil end
+  local before = redis.call('GET', base .. 'swept_before')
+  if before and tonumber(oldest) < tonumber(before) then return before end
+  return nil
+end
+
 local function header_of(h) return struct.pack(HEADER, unpack(h)) end
 
 -- The fixed fields, in place.
@@ -183,6 +230,7 @@ local function remove(id, h, front, why)
     redis.call('ZREM', base .. 'dead:' .. queue, member_of(h[PLACE], id))
   end
   free_unique_key(id, h, front)
+  drop_body(id, h, front)
   redis.call('DEL', job_key(id))
   count(why, 1)
   tell_end(id, h)
