@@ -132,7 +132,7 @@ TEST_F(RedisServerStates, PasswordIsNeededAndNeverRepeated) {
 
 TEST_F(RedisServerStates, DataOfANewerVersionIsLeftAlone) {
   RedisServer server;
-  server.ask({"SET", "{bide}:format", "2"});
+  server.ask({"SET", "{bide}:format", "3"});
   const auto refused = brokers::open_broker(server.url());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kNewerVersion);
