@@ -24,7 +24,8 @@ using Completion = std::function<void(Result<T>)>;
 
 struct Enqueued {
   JobId id = {};
-  bool existed = false;  // A job with this id was there already; nothing was written.
+  bool existed = false;   // A job with this id, or with the unique key (OnConflict::kExisting), was there already; nothing was written.
+  bool replaced = false;  // It took the place of the job with this id (OnConflict::kReplace).
 };
 
 struct Published {
@@ -69,6 +70,14 @@ struct Capabilities {
   bool save_body = false;         // While the attempt goes on; otherwise with its outcome only.
   bool events = false;            // publish, bind and bindings.
   bool group_limits = false;      // Binding::most, keep and idle are obeyed; otherwise a binding that has one is refused.
+  bool edit = false;              // Waiting and dead jobs can be changed.
+  bool schedules = false;         // Recurring jobs.
+  bool queue_rules = false;       // QueueRules are obeyed; otherwise put_rules() is unsupported.
+  bool kinds = false;             // SubscribeOptions::kinds is obeyed; otherwise the worker gives the others back.
+  bool unique_windows = false;    // Job::unique_for and on_conflict; otherwise a job that has one is refused.
+  bool dependencies = false;      // Job::after and flow; otherwise a job that has one is refused.
+  bool progress = false;          // Kept and shown; otherwise dropped.
+  bool steps = false;             // save_step().
   bool virtual_time = false;      // Its clock can be moved by the test kit.
   std::string why_not = {};       // One line for people about what is missing.
 };
@@ -80,6 +89,7 @@ struct QueueShare {
 
 struct SubscribeOptions {
   std::vector<QueueShare> queues = {{"default", 1}};
+  std::vector<std::string> kinds = {};  // Only jobs of these, which may be patterns as of events. Empty: of all.
   int credit = 64;                 // At most so many leases unsettled.
   // So many of them can be run at once; the others wait for their turn with the worker. 0: all of them. A job that one
   // more crash would kill is not given beyond it, where the broker can see to it: it would die with a worker that has
@@ -156,6 +166,17 @@ class Broker {
     (void)lease, (void)body;
     done(Error{ErrorCode::kUnsupported, "this broker cannot change the body of a job that is being run"});
   }
+
+  // The result of a step of the attempt, for it and later ones. Durable when it succeeds; fenced by the token.
+  //
+  // kLeaseLost, kNotFound: as with settle. kInvalidArgument: more than Limits::kSteps or kStepBytes.
+  virtual void save_step(LeaseRef lease, Step step, Completion<void> done) {
+    (void)lease, (void)step;
+    done(Error{ErrorCode::kUnsupported, "this broker does not keep the results of steps"});
+  }
+
+  // Where capabilities() has progress: shown with the job until it ends. Not confirmed, and the last one wins.
+  virtual void report_progress(LeaseRef lease, Progress progress) { (void)lease, (void)progress; }
 
   virtual Pressure pressure() const = 0;
   virtual Capabilities capabilities() const = 0;

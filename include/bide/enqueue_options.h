@@ -21,6 +21,12 @@ struct EnqueueOptions {
   int priority = 0;                     // -100 to 100; higher runs first.
   RetryPolicy retry = {};
   std::string unique_key = {};          // Not empty: at most one live job with this key.
+  Milliseconds unique_for{0};           // Held at least so long, whatever becomes of the job.
+  OnConflict on_conflict = OnConflict::kRefuse;
+  std::string group = {};               // Shares the limits that its queue has for each group.
+  std::vector<JobId> after = {};        // Waits until all of these are done.
+  AfterDeath after_death = AfterDeath::kHold;
+  JobId flow = {};                      // Not nil: shown, cancelled and replayed with the others of this flow.
   JobId id = {};                        // Given: enqueuing it again is harmless.
   std::string content_type = {};        // Empty: what the body's type says, otherwise application/octet-stream.
   Headers headers = {};

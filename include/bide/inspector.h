@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "bide/broker.h"
+#include "bide/queue_rules.h"
+#include "bide/schedule.h"
 
 namespace bide {
 
@@ -23,6 +25,9 @@ struct JobInfo {
   std::vector<AttemptError> history = {};
 
   std::string worker = {};                  // Running: who has it.
+  std::optional<Progress> progress = {};    // Running: what it reported.
+  std::vector<Step> steps = {};             // Done so far.
+  std::uint32_t waits_for = 0;              // Waiting: for so many of Job::after.
   std::optional<Time> finished = {};        // Done or dead: since when.
   std::optional<DeadReason> dead_reason = {};
   std::string note = {};                    // Why it was returned, if it was.
@@ -35,6 +40,7 @@ struct QueueInfo {
   bool paused = false;
   std::uint64_t scheduled = 0;
   std::uint64_t ready = 0;
+  std::uint64_t waiting = 0;  // For other jobs.
   std::uint64_t running = 0;
   std::uint64_t dead = 0;
   std::uint64_t done = 0;              // Still remembered.
@@ -61,6 +67,9 @@ struct JobFilter {
   std::vector<JobState> states = {};
   std::string queue = {};
   std::string kind = {};
+  std::string group = {};
+  JobId flow = {};
+  Headers headers = {};                // All of these, with these values.
   std::string error = {};              // Contained in the newest error text.
   std::optional<Time> since = {};      // Dead or done: finished at or after; others: due at or after.
   std::optional<Time> until = {};
@@ -81,6 +90,18 @@ struct CancelOptions {
 
 // Gives up what it came from. Safe to call from any thread, at any time, more than once; never blocks.
 using GiveUp = std::function<void()>;
+
+// What is to be different about a waiting or a dead job. Empty: as it is.
+struct JobEdit {
+  std::optional<std::string> body = {};
+  std::optional<std::string> content_type = {};
+  std::optional<Headers> headers = {};
+  std::optional<std::string> queue = {};
+  std::optional<int> priority = {};
+  std::optional<RetryPolicy> retry = {};
+  std::optional<Milliseconds> time_limit = {};
+  std::optional<Time> due = {};
+};
 
 struct ReplayOptions {
   bool keep_attempts = false;  // Keep the old counters: the budget is not fresh.
@@ -121,6 +142,11 @@ class Inspector {
   // Takes jobs out of scheduled, ready or dead; a running attempt is told to stop at its next extend.
   virtual void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) = 0;
   virtual void reschedule(JobId id, Time due, Completion<void> done) = 0;
+  // All of it or nothing; what it was changed to is in the job's history. kWrongState: it runs or is done.
+  virtual void edit(JobId id, JobEdit edit, Completion<void> done) {
+    (void)id, (void)edit;
+    done(Error{ErrorCode::kUnsupported, "this broker cannot change a job"});
+  }
   virtual void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) = 0;
 
   virtual void pause(std::string queue, bool paused, Completion<void> done) = 0;
@@ -135,6 +161,41 @@ class Inspector {
   }
   virtual void bindings(Completion<std::vector<Binding>> done) {
     done(Error{ErrorCode::kUnsupported, "this broker has no events"});
+  }
+
+  // From now on the queue has these rules, whatever it had before; default ones remove them. kInvalidArgument: the message
+  // names the field.
+  virtual void put_rules(QueueRules rules, Completion<void> done) {
+    (void)rules;
+    done(Error{ErrorCode::kUnsupported, "this broker has no rules for queues"});
+  }
+  virtual void rules(Completion<std::vector<QueueRules>> done) {
+    done(Error{ErrorCode::kUnsupported, "this broker has no rules for queues"});
+  }
+
+  // Makes the schedule, or changes it where it is different; one that is equal stays as it is.
+  //
+  // kInvalidArgument: the message names the field. kAlreadyExists: the name belongs to another owner's schedule.
+  virtual void put_schedule(Schedule schedule, Completion<PutSchedule> done) {
+    (void)schedule;
+    done(Error{ErrorCode::kUnsupported, "this broker has no schedules"});
+  }
+  virtual void schedules(Completion<std::vector<ScheduleInfo>> done) {
+    done(Error{ErrorCode::kUnsupported, "this broker has no schedules"});
+  }
+  // kNotFound: there is no such schedule; likewise below. Jobs that it has made stay.
+  virtual void remove_schedule(std::string name, Completion<void> done) {
+    (void)name;
+    done(Error{ErrorCode::kUnsupported, "this broker has no schedules"});
+  }
+  virtual void pause_schedule(std::string name, bool paused, Completion<void> done) {
+    (void)name, (void)paused;
+    done(Error{ErrorCode::kUnsupported, "this broker has no schedules"});
+  }
+  // A job of it now, beside its occurrences.
+  virtual void run_schedule(std::string name, Completion<JobId> done) {
+    (void)name;
+    done(Error{ErrorCode::kUnsupported, "this broker has no schedules"});
   }
 };
 

@@ -28,6 +28,20 @@ inline std::string_view content_type_or_default(std::string_view type) { return 
 
 struct JobPast;
 
+// What becomes of a job that waits for others (Job::after) when one of them dies.
+enum class AfterDeath : std::uint8_t {
+  kHold,    // It waits on: replaying the dead one lets it go on.
+  kCancel,  // It is cancelled, and so are those that wait for it.
+  kRun,     // Dead counts as finished: it runs.
+};
+
+// What a second job with a live unique key gets.
+enum class OnConflict : std::uint8_t {
+  kRefuse,    // kAlreadyExists.
+  kExisting,  // The id of the first; nothing is written.
+  kReplace,   // Takes the place of the first, with its own body and due time (debounce). One that runs already: kAlreadyExists.
+};
+
 struct Job {
   JobId id = {};                  // Nil: the broker gives one. Given: enqueuing it again is harmless.
   std::string kind = {};          // Chooses the handler. Required.
@@ -44,6 +58,13 @@ struct Job {
   int priority = 0;  // -100 to 100; higher runs first.
   RetryPolicy retry = {};
   std::string unique_key = {};  // Not empty: at most one live job with this key.
+  Milliseconds unique_for{0};   // Held at least so long after acceptance, whatever becomes of the job.
+  OnConflict on_conflict = OnConflict::kRefuse;
+
+  std::string group = {};          // Shares the limits that its queue has for each group (QueueRules). A tenant, a host.
+  std::vector<JobId> after = {};   // Waits until all of these are done. At most Limits::kAfter; unknown ones are refused.
+  AfterDeath after_death = AfterDeath::kHold;
+  JobId flow = {};                 // Not nil: shown, cancelled and replayed together with the others of this flow.
 
   // A job that comes from another broker. Given to enqueue(), where capabilities() has carries_past; never handed out.
   std::shared_ptr<const JobPast> past = {};
@@ -55,12 +76,17 @@ struct Limits {
   static constexpr std::size_t kHeaderBytes = 16 * 1024;  // All names and values together.
   static constexpr std::size_t kBodyBytes = 16 * 1024 * 1024;
   static constexpr std::size_t kErrorBytes = 1024;  // Longer error texts are cut.
+  static constexpr std::size_t kGroupBytes = 128;
+  static constexpr std::size_t kAfter = 1000;             // Ids in Job::after.
+  static constexpr std::size_t kSteps = 100;              // Results of steps kept for a job,
+  static constexpr std::size_t kStepBytes = 1024 * 1024;  // and their bytes together.
   static constexpr std::size_t kHistory = 10;       // Errors kept for a job, newest last.
   static constexpr std::uint32_t kAttempts = 32'767;  // That a job may have begun before it came.
   static constexpr std::chrono::hours kDelay{24 * 365 * 100};
 };
 
-enum class JobState : std::uint8_t { kScheduled, kReady, kRunning, kDone, kDead };
+// kWaiting: for the jobs in Job::after.
+enum class JobState : std::uint8_t { kScheduled, kReady, kRunning, kDone, kDead, kWaiting };
 
 // Attempts by how they ended, other than well. Attempts that were returned are not counted anywhere.
 struct AttemptCounts {
@@ -104,6 +130,8 @@ struct JobPast {
   friend bool operator==(const JobPast&, const JobPast&) = default;
 };
 
+std::string_view to_string(AfterDeath what);
+std::string_view to_string(OnConflict what);
 std::string_view to_string(JobState state);
 std::string_view to_string(Fault fault);
 std::string_view to_string(DeadReason reason);

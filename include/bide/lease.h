@@ -12,6 +12,22 @@
 
 namespace bide {
 
+// What a step of a handler came to (Context::step): it is not done again by a later attempt.
+struct Step {
+  std::string name = {};
+  std::string result = {};
+
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+// How far an attempt is.
+struct Progress {
+  double part = 0;        // 0 to 1.
+  std::string note = {};  // At most Limits::kErrorBytes.
+
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
 struct Lease {
   Job job = {};               // With its id.
   std::uint64_t token = 0;    // Fencing: a later lease of the same job has a greater one.
@@ -20,6 +36,7 @@ struct Lease {
   Milliseconds age{0};        // How long ago it was given when it arrived here: its time runs from then.
   AttemptCounts counts = {};  // How earlier attempts ended.
   std::vector<AttemptError> history = {};
+  std::vector<Step> steps = {};  // Done by earlier attempts.
 };
 
 struct LeaseRef {

@@ -42,6 +42,12 @@ Job make_job(std::string_view kind, std::string body, const EnqueueOptions& opti
   job.priority = options.priority;
   job.retry = options.retry;
   job.unique_key = options.unique_key;
+  job.unique_for = options.unique_for;
+  job.on_conflict = options.on_conflict;
+  job.group = options.group;
+  job.after = options.after;
+  job.after_death = options.after_death;
+  job.flow = options.flow;
   return job;
 }
 

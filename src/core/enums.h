@@ -7,6 +7,7 @@
 #include "bide/job.h"
 #include "bide/result.h"
 #include "bide/retry_policy.h"
+#include "bide/schedule.h"
 
 namespace bide {
 
@@ -30,7 +31,15 @@ inline constexpr Fault kLast<Fault> = Fault::kCrashed;
 template <>
 inline constexpr DeadReason kLast<DeadReason> = DeadReason::kDamaged;
 template <>
-inline constexpr JobState kLast<JobState> = JobState::kDead;
+inline constexpr JobState kLast<JobState> = JobState::kWaiting;
+template <>
+inline constexpr AfterDeath kLast<AfterDeath> = AfterDeath::kRun;
+template <>
+inline constexpr OnConflict kLast<OnConflict> = OnConflict::kReplace;
+template <>
+inline constexpr Missed kLast<Missed> = Missed::kAll;
+template <>
+inline constexpr Overlap kLast<Overlap> = Overlap::kQueue;
 template <>
 inline constexpr Pressure::Level kLast<Pressure::Level> = Pressure::Level::kBlocked;
 

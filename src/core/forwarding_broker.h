@@ -34,6 +34,12 @@ class ForwardingBroker : public Broker {
   void save_body(LeaseRef lease, std::string body, Completion<void> done) override {
     next_broker().save_body(lease, std::move(body), std::move(done));
   }
+  void save_step(LeaseRef lease, Step step, Completion<void> done) override {
+    next_broker().save_step(lease, std::move(step), std::move(done));
+  }
+  void report_progress(LeaseRef lease, Progress progress) override {
+    next_broker().report_progress(lease, std::move(progress));
+  }
   Pressure pressure() const override { return next_broker().pressure(); }
   Capabilities capabilities() const override { return next_broker().capabilities(); }
 
@@ -58,6 +64,9 @@ class ForwardingInspector : public Inspector {
   void reschedule(JobId id, Time due, Completion<void> done) override {
     next_inspector().reschedule(id, due, std::move(done));
   }
+  void edit(JobId id, JobEdit edit, Completion<void> done) override {
+    next_inspector().edit(id, std::move(edit), std::move(done));
+  }
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override {
     next_inspector().replay(std::move(ids), options, std::move(done));
   }
@@ -71,6 +80,23 @@ class ForwardingInspector : public Inspector {
     next_inspector().bind(std::move(binding), std::move(done));
   }
   void bindings(Completion<std::vector<Binding>> done) override { next_inspector().bindings(std::move(done)); }
+  void put_rules(QueueRules rules, Completion<void> done) override {
+    next_inspector().put_rules(std::move(rules), std::move(done));
+  }
+  void rules(Completion<std::vector<QueueRules>> done) override { next_inspector().rules(std::move(done)); }
+  void put_schedule(Schedule schedule, Completion<PutSchedule> done) override {
+    next_inspector().put_schedule(std::move(schedule), std::move(done));
+  }
+  void schedules(Completion<std::vector<ScheduleInfo>> done) override { next_inspector().schedules(std::move(done)); }
+  void remove_schedule(std::string name, Completion<void> done) override {
+    next_inspector().remove_schedule(std::move(name), std::move(done));
+  }
+  void pause_schedule(std::string name, bool paused, Completion<void> done) override {
+    next_inspector().pause_schedule(std::move(name), paused, std::move(done));
+  }
+  void run_schedule(std::string name, Completion<JobId> done) override {
+    next_inspector().run_schedule(std::move(name), std::move(done));
+  }
 
  protected:
   virtual Inspector& next_inspector() const = 0;

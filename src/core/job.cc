@@ -1,6 +1,55 @@
 #include "bide/job.h"
+#include "bide/schedule.h"
 
 namespace bide {
+
+std::string_view to_string(AfterDeath what) {
+  switch (what) {
+    case AfterDeath::kHold:
+      return "hold";
+    case AfterDeath::kCancel:
+      return "cancel";
+    case AfterDeath::kRun:
+      return "run";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(OnConflict what) {
+  switch (what) {
+    case OnConflict::kRefuse:
+      return "refuse";
+    case OnConflict::kExisting:
+      return "existing";
+    case OnConflict::kReplace:
+      return "replace";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Missed what) {
+  switch (what) {
+    case Missed::kSkip:
+      return "skip";
+    case Missed::kOnce:
+      return "once";
+    case Missed::kAll:
+      return "all";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Overlap what) {
+  switch (what) {
+    case Overlap::kAllow:
+      return "allow";
+    case Overlap::kSkip:
+      return "skip";
+    case Overlap::kQueue:
+      return "queue";
+  }
+  return "unknown";
+}
 
 std::string_view to_string(JobState state) {
   switch (state) {
@@ -14,6 +63,8 @@ std::string_view to_string(JobState state) {
       return "done";
     case JobState::kDead:
       return "dead";
+    case JobState::kWaiting:
+      return "waiting";
   }
   return "unknown";
 }

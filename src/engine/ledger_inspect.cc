@@ -394,7 +394,8 @@ Result<Explanation> Ledger::explain(const JobId& id) {
       }
       return Explanation{"scheduled", "It is due in " + wait + "."};
     }
-    case JobState::kReady: break;
+    case JobState::kReady:
+    case JobState::kWaiting: break;
   }
   if (info->job.expires && info->job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
     return Explanation{"expired", "It was to start before " + core::format_time(*info->job.expires) +

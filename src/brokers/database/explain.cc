@@ -31,7 +31,8 @@ Explanation explanation_of(const JobInfo& info, const QueueInfo& at, bool has_ro
       }
       return {"scheduled", "It is due in " + wait + "."};
     }
-    case JobState::kReady: break;
+    case JobState::kReady:
+    case JobState::kWaiting: break;
   }
   if (info.job.expires && info.attempts == 0 && *info.job.expires <= now) {
     return {"expired", "It was to start before " + core::format_time(*info.job.expires) +
