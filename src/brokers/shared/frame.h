@@ -36,7 +36,7 @@ namespace bide::brokers::shared {
 
 inline constexpr char kSocketName[] = "socket";
 inline constexpr std::string_view kMagic = "bide";
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 
 enum class FrameType : std::uint8_t {
   kHello = 1,

@@ -45,7 +45,8 @@ template <>
 struct Fields<Job> {
   static auto of(auto& v) {
     return std::tie(v.id, v.kind, v.queue, v.body, v.content_type, v.headers, v.delay, v.due, v.expires, v.time_limit,
-                    v.priority, v.retry, v.unique_key, v.past);
+                    v.priority, v.retry, v.unique_key, v.unique_for, v.on_conflict, v.group, v.after, v.after_death,
+                    v.flow, v.past);
   }
 };
 template <>
@@ -61,8 +62,16 @@ struct Fields<AttemptError> {
   static auto of(auto& v) { return std::tie(v.attempt, v.at, v.fault, v.text); }
 };
 template <>
+struct Fields<Step> {
+  static auto of(auto& v) { return std::tie(v.name, v.result); }
+};
+template <>
+struct Fields<Progress> {
+  static auto of(auto& v) { return std::tie(v.part, v.note); }
+};
+template <>
 struct Fields<Lease> {
-  static auto of(auto& v) { return std::tie(v.job, v.token, v.attempt, v.due, v.counts, v.history); }
+  static auto of(auto& v) { return std::tie(v.job, v.token, v.attempt, v.due, v.counts, v.history, v.steps); }
 };
 template <>
 struct Fields<LeaseRef> {
@@ -90,7 +99,7 @@ struct Fields<Settlement> {
 };
 template <>
 struct Fields<Enqueued> {
-  static auto of(auto& v) { return std::tie(v.id, v.existed); }
+  static auto of(auto& v) { return std::tie(v.id, v.existed, v.replaced); }
 };
 template <>
 struct Fields<Published> {
@@ -114,7 +123,8 @@ struct Fields<Capabilities> {
     return std::tie(v.inspect, v.cancel, v.reschedule, v.unique_keys, v.idempotent_ids, v.priorities, v.pause,
                     v.results, v.expiry, v.dead_set, v.atomic_effects, v.final_settle, v.audit, v.hasten, v.due_order,
                     v.lasting_leases, v.carries_past, v.save_body, v.virtual_time, v.completions, v.events,
-                    v.group_limits, v.requests, v.why_not);
+                    v.group_limits, v.requests, v.edit, v.schedules, v.queue_rules, v.kinds, v.unique_windows, v.dependencies,
+                    v.progress, v.steps, v.why_not);
   }
 };
 template <>
@@ -123,24 +133,28 @@ struct Fields<QueueShare> {
 };
 template <>
 struct Fields<SubscribeOptions> {
-  static auto of(auto& v) { return std::tie(v.queues, v.credit, v.handlers, v.lease, v.worker, v.outlives_process); }
+  static auto of(auto& v) {
+    return std::tie(v.queues, v.kinds, v.credit, v.handlers, v.lease, v.worker, v.outlives_process);
+  }
 };
 template <>
 struct Fields<JobInfo> {
   static auto of(auto& v) {
-    return std::tie(v.job, v.state, v.due, v.attempts, v.counts, v.history, v.worker, v.finished, v.dead_reason, v.note,
-                    v.result, v.result_content_type);
+    return std::tie(v.job, v.state, v.due, v.attempts, v.counts, v.history, v.worker, v.progress, v.steps, v.waits_for,
+                    v.finished, v.dead_reason, v.note, v.result, v.result_content_type);
   }
 };
 template <>
 struct Fields<QueueInfo> {
   static auto of(auto& v) {
-    return std::tie(v.name, v.paused, v.scheduled, v.ready, v.running, v.dead, v.done, v.oldest_ready, v.workers);
+    return std::tie(v.name, v.paused, v.scheduled, v.ready, v.waiting, v.running, v.dead, v.done, v.oldest_ready, v.workers);
   }
 };
 template <>
 struct Fields<JobFilter> {
-  static auto of(auto& v) { return std::tie(v.states, v.queue, v.kind, v.error, v.since, v.until, v.bodies); }
+  static auto of(auto& v) {
+    return std::tie(v.states, v.queue, v.kind, v.group, v.flow, v.headers, v.error, v.since, v.until, v.bodies);
+  }
 };
 template <>
 struct Fields<JobPage> {

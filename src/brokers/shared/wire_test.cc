@@ -76,8 +76,16 @@ Job any_job() {
           .priority = *rc::gen::arbitrary<int>(),
           .retry = any_policy(),
           .unique_key = any_text(),
+          .unique_for = any_span(),
+          .on_conflict = any_of<OnConflict>(),
+          .group = any_text(),
+          .after = some(any_id),
+          .after_death = any_of<AfterDeath>(),
+          .flow = any_id(),
           .past = maybe_past()};
 }
+
+Step any_step() { return {any_text(), any_text()}; }
 
 Lease any_lease() {
   return {.job = any_job(),
@@ -85,7 +93,8 @@ Lease any_lease() {
           .attempt = any_count(),
           .due = any_time(),
           .counts = any_counts(),
-          .history = some(any_error)};
+          .history = some(any_error),
+          .steps = some(any_step)};
 }
 
 Outcome any_outcome() {
@@ -111,6 +120,9 @@ JobInfo any_info() {
           .counts = any_counts(),
           .history = some(any_error),
           .worker = any_text(),
+          .progress = any_bool() ? std::optional(Progress{*rc::gen::arbitrary<double>(), any_text()}) : std::nullopt,
+          .steps = some(any_step),
+          .waits_for = any_count(),
           .finished = maybe_time(),
           .dead_reason = any_bool() ? std::optional(any_of<DeadReason>()) : std::nullopt,
           .note = any_text(),
@@ -121,17 +133,27 @@ JobInfo any_info() {
 QueueInfo any_queue() {
   return {any_text(),   any_bool(),   any_number(),
           any_number(), any_number(), any_number(),
-          any_number(), maybe_time(), *rc::gen::arbitrary<int>()};
+          any_number(), any_number(), maybe_time(), *rc::gen::arbitrary<int>()};
 }
 
 JobFilter any_filter() {
-  return {some([] { return any_of<JobState>(); }), any_text(), any_text(), any_text(), maybe_time(), maybe_time()};
+  return {.states = some([] { return any_of<JobState>(); }),
+          .queue = any_text(),
+          .kind = any_text(),
+          .group = any_text(),
+          .flow = any_id(),
+          .headers = some([] { return std::pair(any_text(), any_text()); }),
+          .error = any_text(),
+          .since = maybe_time(),
+          .until = maybe_time(),
+          .bodies = any_bool()};
 }
 
 SubscribeOptions any_options() {
   return {some([] {
             return QueueShare{any_text(), *rc::gen::arbitrary<int>()};
           }),
+          some(any_text),
           *rc::gen::arbitrary<int>(),
           *rc::gen::arbitrary<int>(),
           any_span(),
@@ -179,7 +201,7 @@ TEST(Wire, EverythingComesBackAsItWas) {
   always_comes_back("pressure", [] { return Pressure{any_of<Pressure::Level>(), any_text(), any_span()}; });
   always_comes_back("results", [] {
     return Result<std::vector<Result<Enqueued>>>(some([]() -> Result<Enqueued> {
-      if (any_bool()) return Enqueued{any_id(), any_bool()};
+      if (any_bool()) return Enqueued{any_id(), any_bool(), any_bool()};
       return Error{any_of<ErrorCode>(), any_text()};
     }));
   });
@@ -210,6 +232,12 @@ TEST(Wire, NoFieldOfAJobIsLeftOut) {
   EXPECT_TRUE(differs([](Job& j) { j.priority = 1; }));
   EXPECT_TRUE(differs([](Job& j) { j.retry = RetryPolicy::none(); }));
   EXPECT_TRUE(differs([](Job& j) { j.unique_key = "x"; }));
+  EXPECT_TRUE(differs([](Job& j) { j.unique_for = Milliseconds(1); }));
+  EXPECT_TRUE(differs([](Job& j) { j.on_conflict = OnConflict::kReplace; }));
+  EXPECT_TRUE(differs([](Job& j) { j.group = "x"; }));
+  EXPECT_TRUE(differs([](Job& j) { j.after = {JobId()}; }));
+  EXPECT_TRUE(differs([](Job& j) { j.after_death = AfterDeath::kRun; }));
+  EXPECT_TRUE(differs([](Job& j) { j.flow = JobId(std::array<std::uint8_t, 16>{1}); }));
 }
 
 TEST(Wire, ACountWithNothingBehindItIsRefused) {
