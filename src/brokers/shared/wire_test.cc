@@ -255,11 +255,11 @@ TEST(Wire, AValueOutsideItsRangeIsRefused) {
     read(in);
     return !in.ok();
   };
-  EXPECT_TRUE(refused(5, [](Decoder& in) { take<JobState>(in); }));
+  EXPECT_TRUE(refused(6, [](Decoder& in) { take<JobState>(in); }));
   EXPECT_TRUE(refused(255, [](Decoder& in) { take<ErrorCode>(in); }));
   EXPECT_TRUE(refused(2, [](Decoder& in) { take<bool>(in); }));
   EXPECT_TRUE(refused(4, [](Decoder& in) { take<Outcome>(in); }));
-  EXPECT_FALSE(refused(4, [](Decoder& in) { take<JobState>(in); }));
+  EXPECT_FALSE(refused(5, [](Decoder& in) { take<JobState>(in); }));
 }
 
 TEST(Wire, TimesAreKeptWithinWhatCanBeReckonedWith) {
