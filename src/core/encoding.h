@@ -126,6 +126,14 @@ class Decoder {
     at_ += size;
     return value;
   }
+  std::string_view raw(std::size_t size) {
+    if (size > left()) {
+      ok_ = false;
+      return {};
+    }
+    at_ += size;
+    return bytes_.substr(at_ - size, size);
+  }
   std::string_view rest() {
     const std::string_view value = bytes_.substr(at_);
     at_ = bytes_.size();

@@ -132,6 +132,35 @@ Problem check_rules(const Job& job) {
   return {};
 }
 
+Problem check_relations(const Job& job) {
+  if (job.group.size() > Limits::kGroupBytes || has_control(job.group)) {
+    return JobProblem{"invalid_group", "group",
+                      "invalid group " + quoted(job.group) + "; allowed: at most " + bytes_text(Limits::kGroupBytes) +
+                          " without control characters, such as tenant:42"};
+  }
+  if (job.after.size() > Limits::kAfter) {
+    return JobProblem{"too_many_predecessors", "after",
+                      "after has " + std::to_string(job.after.size()) + " ids; allowed: " +
+                          std::to_string(Limits::kAfter) + "; let jobs between them wait for a part each"};
+  }
+  for (const JobId& other : job.after) {
+    if (other.is_nil() || other == job.id) {
+      return JobProblem{"invalid_predecessor", "after",
+                        other.is_nil() ? "after has an id that is all zeros; give the ids of jobs"
+                                       : "after has the job's own id; a job cannot wait for itself"};
+    }
+  }
+  if (job.unique_for.count() < 0 || job.unique_for > Limits::kDelay) {
+    return JobProblem{"invalid_duration", "unique_for",
+                      "unique_for " + format_duration(job.unique_for) + " is out of range; allowed: 0 to 36500d"};
+  }
+  if (job.unique_key.empty() && (job.unique_for.count() != 0 || job.on_conflict != OnConflict::kRefuse)) {
+    const std::string_view field = job.unique_for.count() != 0 ? "unique_for" : "on_conflict";
+    return JobProblem{"missing_field", field, std::string(field) + " is given without unique_key; give both"};
+  }
+  return {};
+}
+
 Problem check_past(const Job& job, Time now) {
   const auto wrong = [](std::string why) { return JobProblem{"invalid_past", "past", "past: " + std::move(why)}; };
   const JobPast& past = *job.past;
@@ -172,12 +201,36 @@ std::optional<JobProblem> find_problem(const Job& job, Time now) {
   if (!problem) problem = check_headers(job);
   if (!problem) problem = check_sizes(job);
   if (!problem) problem = check_rules(job);
+  if (!problem) problem = check_relations(job);
   if (!problem && job.past) problem = check_past(job, now);
   return problem;
 }
 
-Error past_is_not_kept() {
-  return Error{ErrorCode::kUnsupported, "past: this broker cannot take over the attempts and errors of a job from another"};
+Kept kept_by(const Capabilities& can) {
+  return {.past = can.carries_past,
+          .groups = can.queue_rules,
+          .dependencies = can.dependencies,
+          .unique_windows = can.unique_windows};
+}
+
+Status check_kept(const Job& job, const Kept& kept) {
+  const auto unsupported = [](const char* why) { return Error{ErrorCode::kUnsupported, why}; };
+  if (job.past && !kept.past) {
+    return unsupported("past: this broker cannot take over the attempts and errors of a job from another");
+  }
+  if (!job.group.empty() && !kept.groups) return unsupported("group: this broker has no limits for groups");
+  if (!job.after.empty() && !kept.dependencies) {
+    return unsupported("after: on this broker a job cannot wait for others; enqueue it from the handler of the other");
+  }
+  if (!job.flow.is_nil() && !kept.dependencies) return unsupported("flow: this broker has no flows");
+  if (kept.unique_windows) return {};
+  if (job.unique_for.count() != 0) {
+    return unsupported("unique_for: this broker holds a unique key only while the job lives");
+  }
+  if (job.on_conflict != OnConflict::kRefuse) {
+    return unsupported("on_conflict: this broker can only refuse a second job with the same unique key");
+  }
+  return {};
 }
 
 Status validate(const Job& job, Time now) {

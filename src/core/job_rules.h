@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "bide/broker.h"
 #include "bide/job.h"
 #include "bide/result.h"
 
@@ -29,8 +30,16 @@ std::optional<JobProblem> find_problem(const Job& job, Time now);
 // kInvalidArgument with the message of find_problem().
 Status validate(const Job& job, Time now);
 
-// For a broker that does not keep Job::past.
-Error past_is_not_kept();
+// What a job may ask for that not every broker keeps; as in Capabilities.
+struct Kept {
+  bool past = false;
+  bool groups = false;
+  bool dependencies = false;
+  bool unique_windows = false;
+};
+Kept kept_by(const Capabilities& can);
+// kUnsupported: the job asks for something that the broker does not keep.
+Status check_kept(const Job& job, const Kept& kept);
 
 // A name for a queue or a kind: [A-Za-z0-9_-][A-Za-z0-9_.:-]*, at most Limits::kNameBytes.
 bool is_name(std::string_view text);

@@ -9,6 +9,14 @@ namespace bide::engine {
 
 namespace {
 
+// What the engine keeps; as in Engine::capabilities().
+constexpr core::Kept kKept{.past = true};
+
+Status check(const Job& job, Time now) {
+  Status valid = core::validate(job, now);
+  return valid ? core::check_kept(job, kKept) : valid;
+}
+
 Status check(const Settlement& settlement, Time now) {
   const auto too_large = [&](const char* what, const std::string& bytes) {
     return Error{ErrorCode::kInvalidArgument, std::string(what) + " of job " + settlement.lease.id.to_string() +
@@ -16,7 +24,7 @@ Status check(const Settlement& settlement, Time now) {
                                                   std::to_string(Limits::kBodyBytes) + " are kept"};
   };
   for (const Job& effect : settlement.effects) {
-    if (Status valid = core::validate(effect, now); !valid) {
+    if (Status valid = check(effect, now); !valid) {
       return Error{valid.error().code,
                    "an effect of job " + settlement.lease.id.to_string() + ": " + valid.error().message};
     }
@@ -41,7 +49,7 @@ void EncodedJobs::add(const Job& job) {
 EnqueueBatch EnqueueBatch::of(std::vector<Job> jobs, Time now) {
   EnqueueBatch batch;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (Status valid = core::validate(jobs[i], now); !valid) batch.refused.emplace_back(i, valid.error());
+    if (Status valid = check(jobs[i], now); !valid) batch.refused.emplace_back(i, valid.error());
     batch.encoded.add(jobs[i]);
   }
   batch.jobs = std::move(jobs);

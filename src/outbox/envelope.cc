@@ -19,6 +19,7 @@ constexpr Milliseconds kTimeLimit = std::chrono::hours(24 * 30);
 
 Result<Job> enclose(Job job, Time now) {
   if (Status valid = core::validate(job, now); !valid) return valid.error();
+  if (Status kept = core::check_kept(job, {.past = true}); !kept) return kept.error();
   if (job.body.size() > Limits::kBodyBytes - kLineBytes) {
     return Error{ErrorCode::kInvalidArgument, "body has " + std::to_string(job.body.size()) + " bytes; an outbox takes " +
                                                   std::to_string(Limits::kBodyBytes - kLineBytes)};

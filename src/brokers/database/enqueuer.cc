@@ -34,7 +34,9 @@ void Enqueuer::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqu
   Call call{.done = std::move(done)};
   call.results.reserve(jobs.size());
   for (Job& job : jobs) {
-    if (Status valid = core::validate(job, now); !valid) {
+    Status valid = core::validate(job, now);
+    if (valid) valid = core::check_kept(job, kKept);
+    if (!valid) {
       call.results.push_back(valid.error());
       continue;
     }

@@ -24,8 +24,12 @@
 
 #include "bide/broker.h"
 #include "bide/inspector.h"
+#include "core/job_rules.h"
 
 namespace bide::brokers::database {
+
+// What these brokers keep of a job; as in their capabilities().
+inline constexpr core::Kept kKept{.past = true};
 
 // One broker object in one process: its leases end when it is not heard of any more. Random, never 0, fits 63 bits.
 using ClientId = std::uint64_t;

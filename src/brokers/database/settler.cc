@@ -33,6 +33,7 @@ Status check_effects(const Settlement& settlement) {
   const Time now{Milliseconds(platform::real_clock().now().wall_us / 1000)};
   for (const Job& effect : settlement.effects) {
     if (Status valid = core::validate(effect, now); !valid) return valid;
+    if (Status kept = core::check_kept(effect, kKept); !kept) return kept;
   }
   return {};
 }

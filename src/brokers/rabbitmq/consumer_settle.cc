@@ -7,6 +7,7 @@
 
 #include "brokers/rabbitmq/consumer_state.h"
 #include "brokers/rabbitmq/job_message.h"
+#include "core/job_rules.h"
 #include "core/retry_decision.h"
 #include "platform/clock.h"
 
@@ -88,6 +89,7 @@ Result<std::vector<Publication>> Consumer::State::publish_effects(HeldLease& lea
       return Error{error.code, "effect " + std::to_string(i + 1) + ": " + error.message};
     };
     if (Status valid_job = check_job(effect, moment); !valid_job) return wrong(valid_job.error());
+    if (Status kept = core::check_kept(effect, {.past = true}); !kept) return wrong(kept.error());
     if (i >= lease.effects.size()) {
       lease.effects.emplace_back(ids.next(moment.time_since_epoch().count(), random.next()), stamps.next());
     }

@@ -229,8 +229,8 @@ void RabbitmqBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Resul
         results.push_back(valid.error());
         continue;
       }
-      if (job.past && !parts_->settings.compat.empty()) {
-        results.push_back(core::past_is_not_kept());
+      if (Status kept = core::check_kept(job, {.past = parts_->settings.compat.empty()}); !kept) {
+        results.push_back(kept.error());
         continue;
       }
       if (job.id.is_nil()) job.id = parts_->ids.next(now.time_since_epoch().count(), parts_->random.next());

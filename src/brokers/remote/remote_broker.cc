@@ -148,8 +148,8 @@ void RemoteBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<
       known[i] = valid.error();
       continue;
     }
-    if (jobs[i].past && !capabilities_.carries_past) {
-      known[i] = core::past_is_not_kept();
+    if (Status kept = core::check_kept(jobs[i], core::kept_by(capabilities_)); !kept) {
+      known[i] = kept.error();
       continue;
     }
     if (full) {

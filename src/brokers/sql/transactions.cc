@@ -23,6 +23,7 @@ Time wall_now() { return Time(Milliseconds(platform::real_clock().now().wall_us 
 
 Result<Enqueued> enqueue_on(std::unique_ptr<SqlConnection> connection, const SqlSettings& settings, Job job) {
   if (Status valid = core::validate(job, wall_now()); !valid) return valid.error();
+  if (Status kept = core::check_kept(job, database::kKept); !kept) return kept.error();
   if (job.id.is_nil()) job.id = shared_ids().next_id();
   SqlSession session(std::move(connection), settings);
   std::vector<Job> jobs;
@@ -35,6 +36,7 @@ Result<Enqueued> enqueue_on(std::unique_ptr<SqlConnection> connection, const Sql
 Status settle_on(std::unique_ptr<SqlConnection> connection, const SqlSettings& settings, Settlement settlement) {
   for (const Job& effect : settlement.effects) {
     if (Status valid = core::validate(effect, wall_now()); !valid) return valid;
+    if (Status kept = core::check_kept(effect, database::kKept); !kept) return kept;
   }
   SqlSession session(std::move(connection), settings);
   // For those who want to be told of its end.

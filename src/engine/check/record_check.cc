@@ -52,11 +52,13 @@ void skip_headers(Bytes& in) {
   }
 }
 
-Problem accepted(Bytes& in, std::uint8_t, RecordFacts& facts) {
+Problem accepted(Bytes& in, std::uint8_t version, RecordFacts& facts) {
   facts.ids = {in.id()};
   const std::uint8_t flags = in.u8();
   const std::uint8_t more = in.u8();
   if (more >= 16) return "unknown flags";
+  const std::uint8_t relations = version > 1 ? in.u8() : 0;
+  if (relations >= 16) return "unknown flags";
   skip_time(in);
   in.count();
   if (in.string().empty()) return "a job without a kind";
@@ -66,6 +68,13 @@ Problem accepted(Bytes& in, std::uint8_t, RecordFacts& facts) {
     const auto priority = static_cast<std::int8_t>(in.u8());
     if (priority > kMostPriority || priority < -kMostPriority) return "a priority out of range";
   }
+  if (relations & 1) in.string();
+  if (relations & 2) {
+    for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) in.id();
+    if (in.u8() > 2) return "an unknown rule for the death of another job";
+  }
+  if (relations & 4) in.id();
+  if (relations & 8) in.count();
   if (more & 2) in.count();
   if (more & 4) facts.replaces_body = in.count() != 0;
   if (more & 8) {
@@ -192,7 +201,7 @@ struct Kind {
 };
 
 // By number, from 1.
-constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accepted}, Kind{"granted", granted, 2},
+constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accepted, 2}, Kind{"granted", granted, 2},
                                Kind{"changed", changed, 2}, Kind{"done", done, 2},         Kind{"removed", removed},
                                Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved},
                                Kind{"cancel asked", cancel_asked}, Kind{"delivered", delivered},

@@ -181,6 +181,11 @@ struct AcceptedBrief {
   std::uint32_t attempts = 0;
   std::uint32_t crashed = 0;
   std::uint64_t token = 0;
+  std::string_view group = {};
+  std::string_view after = {};  // Ids, one behind the other.
+  AfterDeath after_death = AfterDeath::kHold;
+  JobId flow = {};
+  Milliseconds unique_for{0};
 };
 Status decode(const RecordView& view, AcceptedBrief& out);
 AcceptedBrief brief_of(const Job& job, const Acceptance& how);

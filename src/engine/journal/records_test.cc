@@ -90,7 +90,18 @@ class RecordMaker {
     job.priority = static_cast<int>(random_.next_below(201)) - 100;
     job.retry = retry();
     if (flag()) job.unique_key = text(512);
+    if (flag()) relations(job);
     return record;
+  }
+  void relations(Job& job) {
+    if (flag()) job.group = text(128);
+    if (flag()) {
+      job.after.resize(1 + random_.next_below(20));
+      for (JobId& other : job.after) other = id();
+      job.after_death = static_cast<AfterDeath>(random_.next_below(3));
+    }
+    if (flag()) job.flow = id();
+    if (flag()) job.unique_for = duration();
   }
   Granted granted() {
     Granted record{.at_ms = time_ms(), .outlives_process = flag(), .worker = text(), .grants = {}};
@@ -129,7 +140,7 @@ class RecordMaker {
 auto fields(const Past& p) { return std::tie(p.counts, p.history, p.note); }
 auto fields(const Job& j) {
   return std::tie(j.id, j.kind, j.queue, j.body, j.content_type, j.headers, j.delay, j.due, j.expires, j.time_limit,
-                  j.priority, j.retry, j.unique_key);
+                  j.priority, j.retry, j.unique_key, j.group, j.after, j.after_death, j.flow, j.unique_for);
 }
 bool same(const Accepted& a, const Accepted& b) {
   return fields(a.job) == fields(b.job) && fields(a.how.past) == fields(b.how.past) &&
@@ -359,6 +370,10 @@ TEST_F(Records, WhatAnOlderVersionCanSayIsWrittenInIt) {
   EXPECT_EQ(written(changed).version, 1);
   changed.past.unheard = 1;
   EXPECT_EQ(written(changed).version, 2);
+  Accepted accepted;
+  EXPECT_EQ(written(accepted).version, 1);
+  accepted.job.group = "tenant:42";
+  EXPECT_EQ(written(accepted).version, 2);
 }
 
 TEST_F(Records, AGrantOfTheFirstVersionHasNoLeaseTime) {
