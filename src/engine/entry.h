@@ -25,6 +25,7 @@ enum class EntryState : std::uint8_t {
   kDead,
   kTombstone,    // The job is gone, but the entry is still linked in a list; freed when the list reaches it.
   kQuarantined,  // Its record cannot be read. Not written down: on disk the job is as it was.
+  kWaiting,      // For other jobs; in no list.
 };
 
 // Packed, because a hundred million of them must fit.
@@ -34,7 +35,10 @@ struct Entry {
   Slot next;  // In the one list the entry is in. Running: its place in the table of leases.
 
   // By the wall clock, or on the clock of spans: State::due() tells. Done and dead: when it finished.
-  std::uint64_t due_ms : 47;
+  std::uint64_t due_ms : 44;  // Until the year 2527.
+  std::uint64_t due_is_wall : 1;
+  std::uint64_t has_group : 1;      // The table of groups tells which.
+  std::uint64_t has_relations : 1;  // It waits for jobs, or jobs wait for it, or it has a flow: the table of relations tells.
   std::uint64_t own_id : 1;  // The ledger generated the id, so no caller can send it again. Not known after a restart.
   std::uint64_t queue : 16;
 
@@ -48,15 +52,14 @@ struct Entry {
   std::uint64_t body_bytes : 25;
   std::uint64_t details_bytes : 25;
   std::int64_t priority : 8;
-  std::uint64_t state : 3;
-  std::uint64_t due_is_wall : 1;
+  std::uint64_t state : 4;
   std::uint64_t has_expiry : 1;
   std::uint64_t has_unique_key : 1;
 
   EntryState entry_state() const { return static_cast<EntryState>(state); }
-  void set_state(EntryState value) { state = static_cast<std::uint8_t>(value) & 7u; }
+  void set_state(EntryState value) { state = static_cast<std::uint8_t>(value) & 15u; }
   std::int64_t due() const { return static_cast<std::int64_t>(due_ms); }
-  void set_due(std::int64_t ms) { due_ms = static_cast<std::uint64_t>(ms < 0 ? 0 : ms) & ((1ull << 47) - 1); }
+  void set_due(std::int64_t ms) { due_ms = static_cast<std::uint64_t>(ms < 0 ? 0 : ms) & ((1ull << 44) - 1); }
 
   journal::RecordRef body() const { return {body_address, static_cast<std::uint32_t>(body_bytes)}; }
   journal::RecordRef details() const { return {details_address, static_cast<std::uint32_t>(details_bytes)}; }

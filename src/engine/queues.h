@@ -30,7 +30,7 @@ struct Queue {
   bool bound = false;  // It has a binding.
   std::uint32_t subscriptions = 0;  // Subscriptions.
   std::vector<Lane> lanes;  // Highest priority first.
-  std::array<std::uint64_t, 8> counts{};  // By EntryState.
+  std::array<std::uint64_t, 16> counts{};  // By EntryState.
   std::uint64_t taken = 0;                // Ready, but out of their lanes, about to be granted.
 
   std::uint64_t count(EntryState state) const { return counts[static_cast<std::size_t>(state)]; }
