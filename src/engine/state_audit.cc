@@ -1,7 +1,6 @@
 // State, the audit: every accepted job is in exactly one list. It describes one moment and works in bounded pieces while
 // requests go on: first through all lists, then through all entries.
 
-#include <array>
 #include <cstdlib>
 #include <string>
 
@@ -21,7 +20,7 @@ enum Seen : std::uint8_t {
   kCounted,  // It has changed since, or is new: there is no more to say.
 };
 
-using Counts = std::array<std::uint64_t, 8>;
+using Counts = decltype(Queue::counts);
 
 std::string differs(const std::string& what, std::uint64_t counted, std::uint64_t found) {
   return what + ": counted " + std::to_string(counted) + ", found " + std::to_string(found);
@@ -133,7 +132,7 @@ std::optional<std::vector<std::string>> State::audit_piece() {
   if (!over) return std::nullopt;
 
   for (std::size_t queue = 0; queue < audit.counts.size(); ++queue) {
-    for (std::size_t state = 0; state < 8; ++state) {
+    for (std::size_t state = 0; state < audit.counts[queue].size(); ++state) {
       if (audit.counts[queue][state] == audit.found[queue][state]) continue;
       audit.problem(differs("queue " + queues_.names()[static_cast<std::uint16_t>(queue)] + ", state " +
                                 std::to_string(state),
