@@ -9,7 +9,8 @@
 -- body, ...}, ms until the next lease runs out or -1, the time
 
 write_without_memory()
-local limit, since = tonumber(ARGV[2]), tonumber(ARGV[3])
+local limit = tonumber(ARGV[2])
+local since = math.max(tonumber(ARGV[3]), pulse(tonumber(ARGV[1])))
 local silent_since = now - tonumber(ARGV[1])
 local LOST, TIMED_OUT, CRASHED_FAULT = 2, 1, 3
 

@@ -14,6 +14,7 @@
 --   last              string  the greatest number given as a place or a token so far
 --   clients           zset    processes, by when they were last heard of; 8 bytes each
 --   cq                hash    client -> ms after which it is gone, and the queues of its subscriptions, a line each
+--   pulse             hash    seen: when a process was last heard of, whichever; since: when that began without a gap
 --   x:<client>        hash    worker name -> its number with this client
 --   format            string  the version of all this; "2": bodies are in a database
 --   bodies            string  whose bodies these are there (a number)
@@ -58,6 +59,15 @@ local last
 local function next_number()
   last = math.max((last or tonumber(redis.call('GET', base .. 'last') or 0)) + 1, now_us)
   return last
+end
+
+-- Since when processes are heard of. When nobody was for a while, the server stood still or its clock was set: nobody is to
+-- blame for having been silent, and everybody gets their time anew.
+local function pulse(client_timeout)
+  local seen, since = unpack(redis.call('HMGET', base .. 'pulse', 'seen', 'since'))
+  if not seen or math.abs(now - seen) > client_timeout / 2 then since = now end
+  redis.call('HSET', base .. 'pulse', 'seen', now, 'since', since)
+  return tonumber(since)
 end
 
 local counts = {}
