@@ -266,8 +266,9 @@ TEST_F(Records, ARecordThatWasMovedCarriesTheOldOneWhole) {
   for (int i = 0; i < 200; ++i) {
     const Accepted record = make_.accepted();
     const RecordRef old = append(*journal_, record);
-    const std::string inner(journal_->read(old).value().payload);
-    Moved moved{old, {static_cast<std::uint8_t>(RecordType::kAccepted), 1, inner, old}};
+    const RecordView read = journal_->read(old).value();
+    const std::string inner(read.payload);
+    Moved moved{old, {read.type, read.version, inner, old}};
     const RecordView view = written(moved);
     Moved back;
     ASSERT_TRUE(decode(view, back));
