@@ -105,7 +105,7 @@ class ApiDocsTest(command.CommandTest):
             kinds = re.findall(r'^    \{"(\w+)", (\d+), "(.*)"\},$', file.read(), re.M)
         self.assertGreater(len(kinds), 50)
         for code, status, title in kinds:
-            self.assertIn(f"| {status} | `{code}` | {title} |", page)
+            self.assertTrue(f"| {status} | `{code}` | {title} |" in page, f"docs/api.md does not list {status} {code}: {title}")
 
 
 if __name__ == "__main__":
