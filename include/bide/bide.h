@@ -13,6 +13,7 @@
 #include "bide/job_id.h"
 #include "bide/lease.h"
 #include "bide/middleware.h"
+#include "bide/pressure.h"
 #include "bide/queue_rules.h"
 #include "bide/request.h"
 #include "bide/result.h"

@@ -15,6 +15,7 @@
 
 #include "bide/job.h"
 #include "bide/lease.h"
+#include "bide/pressure.h"
 #include "bide/result.h"
 
 namespace bide {
@@ -37,13 +38,6 @@ struct Published {
 struct Extended {
   bool lost = false;              // Not ours any more: stop, the outcome would be refused.
   bool cancel_requested = false;  // Somebody cancelled the job: stop soon.
-};
-
-struct Pressure {
-  enum class Level : std::uint8_t { kOk, kHigh, kBlocked };
-  Level level = Level::kOk;
-  std::string reason = {};  // Empty when ok.
-  Milliseconds retry_after{0};
 };
 
 // What a broker can do. The conformance suite and the tools ask this, never the broker's name.

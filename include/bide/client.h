@@ -33,8 +33,10 @@
 
 #pragma once
 
+#include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -45,6 +47,7 @@
 #include "bide/broker.h"
 #include "bide/enqueue_options.h"
 #include "bide/inspector.h"
+#include "bide/pressure.h"
 #include "bide/request.h"
 #include "bide/result.h"
 
@@ -53,6 +56,14 @@ namespace bide {
 namespace rpc {
 class Requester;
 }
+namespace client {
+class PressureGate;
+}
+
+struct ClientOptions {
+  PressurePolicy pressure = {};            // Of what is enqueued and published without one of its own.
+  std::shared_ptr<Broker> outbox = {};     // Where PressurePolicy::spill() leads. open() knows it from the URL.
+};
 
 class Client {
  public:
@@ -63,15 +74,15 @@ class Client {
   //
   // kInvalidArgument: the URL or a setting is wrong. kUnsupported: a broker that is not built in.
   // kBusy: another process owns the directory and does not answer. kPermissionDenied, kCannotCreate, kDamaged, kNewerVersion, kIoError.
-  static Result<Client> open(std::string_view url);
+  static Result<Client> open(std::string_view url, ClientOptions options = {});
 
   // On a broker of your own. The inspector may be missing; inspector() must then not be called.
-  explicit Client(std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector = nullptr);
+  explicit Client(std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector = nullptr, ClientOptions options = {});
 
   // On success the job is durable and will run at least once.
   //
   // kInvalidArgument: the message names the field; or the client is closed. kAlreadyExists: a live job holds the same
-  // unique_key; nothing was written. kOverloaded, kDiskFull, kUnavailable: nothing was written.
+  // unique_key; nothing was written. kOverloaded (see bide/pressure.h), kDiskFull, kUnavailable: nothing was written.
   // kUnconfirmed: the job may exist. Call again with the same id or unique_key, or where running twice is harmless.
   Result<JobId> enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options = {});
 
@@ -79,7 +90,7 @@ class Client {
   template <TypedBody T>
   Result<JobId> enqueue(std::string_view kind, const T& body, const EnqueueOptions& options = {}) {
     static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    return enqueue_job(typed_job(kind, body, options));
+    return enqueue_job(typed_job(kind, body, options), options.pressure);
   }
 
   // One result for each job, in order; they succeed and fail one by one.
@@ -97,7 +108,7 @@ class Client {
   template <TypedBody T>
   Result<Published> publish(std::string_view topic, const T& body, const EnqueueOptions& options = {}) {
     static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    return publish_job(typed_job(topic, body, options));
+    return publish_job(typed_job(topic, body, options), options.pressure);
   }
 
   // Asks a worker and waits for its reply; see bide/request.h. T is Reply, std::string, void or a type with a BodyCodec. The
@@ -127,6 +138,12 @@ class Client {
   // Waits until the job is done or dead. kUnavailable: it was neither in time. kNotFound: also when it is removed.
   Result<JobInfo> wait_for(JobId id, Milliseconds timeout) const;
 
+  // What the broker wants now: kBlocked and kUnreachable once the client is closed.
+  Pressure pressure() const;
+  // Calls `changed` when the level is another one, at first when it is not kOk, within a tenth of a second and on a thread of
+  // the client. It must not block, may use the client, and may end the watch. Not after close().
+  PressureWatch on_pressure(std::function<void(const Pressure&)> changed);
+
   // What the broker itself offers: asynchronous, in batches. Valid while any copy of the client is open.
   Broker& broker() const;
   Inspector& inspector() const;
@@ -145,8 +162,11 @@ class Client {
     if (options.content_type.empty()) job.content_type = BodyCodec<T>::kContentType;
     return job;
   }
-  Result<JobId> enqueue_job(Job job);
-  Result<Published> publish_job(Job event);
+  using Policy = std::optional<PressurePolicy>;
+  Result<JobId> enqueue_job(Job job, const Policy& pressure);
+  Result<Published> publish_job(Job event, const Policy& pressure);
+  void enqueue_under(const Policy& pressure, std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done);
+  std::shared_ptr<client::PressureGate> gate() const;  // Null once closed.
   void send_request(Job job, Milliseconds timeout, Completion<Reply> done);
   std::shared_ptr<rpc::Requester> requester() const;  // Null once closed.
   std::shared_ptr<Broker> shared_broker() const;  // Null once closed.

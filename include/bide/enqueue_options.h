@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "bide/job.h"
+#include "bide/pressure.h"
 
 namespace bide {
 
@@ -30,6 +31,7 @@ struct EnqueueOptions {
   JobId id = {};                        // Given: enqueuing it again is harmless.
   std::string content_type = {};        // Empty: what the body's type says, otherwise application/octet-stream.
   Headers headers = {};
+  std::optional<PressurePolicy> pressure = {};  // When the broker wants less. Empty: as the client.
 };
 
 Job make_job(std::string_view kind, std::string body, const EnqueueOptions& options);

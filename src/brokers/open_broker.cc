@@ -277,6 +277,11 @@ Result<OutboxUrl> parse_outbox_url(std::string_view url) {
       if (error != std::errc() || end != text.data() + text.size() || parsed.max_jobs == 0) {
         return invalid("outbox_jobs: invalid number " + core::quoted(text) + "; allowed are whole numbers from 1");
       }
+    } else if (name == "outbox_use") {
+      if (text != "always" && text != "spill") {
+        return invalid("outbox_use: invalid value " + core::quoted(text) + "; allowed is always or spill");
+      }
+      parsed.only_spilled = text == "spill";
     } else {
       parsed.target += std::exchange(before, '&');
       parsed.target += setting;
@@ -300,7 +305,8 @@ Result<OpenedBroker> open_with_outbox(const OutboxUrl& url, const OpenOptions& o
       });
   if (!opened) return opened.error();
   const std::shared_ptr<outbox::OutboxBroker> broker = std::move(*opened);
-  return OpenedBroker{broker, broker};
+  if (url.only_spilled) return OpenedBroker{std::make_shared<outbox::BesideOutbox>(broker), broker, broker};
+  return OpenedBroker{broker, broker, broker};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace bide::brokers {
 struct OpenedBroker {
   std::shared_ptr<Broker> broker;
   std::shared_ptr<Inspector> inspector;
+  std::shared_ptr<Broker> outbox = {};  // Where jobs can be spilled; null: there is none.
 };
 
 struct OpenOptions {
@@ -34,6 +35,7 @@ struct OutboxUrl {
   std::string target = {};     // The URL without the settings of the outbox.
   std::string directory = {};  // Empty: no outbox.
   std::uint64_t max_jobs = 1'000'000;
+  bool only_spilled = false;   // Jobs go to the target itself, unless they are spilled.
 };
 Result<OutboxUrl> parse_outbox_url(std::string_view url);
 

@@ -9,6 +9,7 @@
 
 #include "bide/wait.h"
 #include "brokers/open_broker.h"
+#include "client/pressure_gate.h"
 #include "rpc/requester.h"
 
 namespace bide {
@@ -55,19 +56,23 @@ struct Client::State {
   mutable std::mutex mutex;  // Guards everything below.
   std::shared_ptr<Broker> broker;
   std::shared_ptr<Inspector> inspector;
-  std::shared_ptr<rpc::Requester> requester;  // From the first question for it on.
+  std::shared_ptr<rpc::Requester> requester;  // From the first question for it on; likewise the gate.
+  std::shared_ptr<client::PressureGate> gate;
+  ClientOptions options;
 };
 
-Result<Client> Client::open(std::string_view url) {
+Result<Client> Client::open(std::string_view url, ClientOptions options) {
   auto opened = brokers::open_broker(url);
   if (!opened) return opened.error();
-  return Client(std::move(opened->broker), std::move(opened->inspector));
+  if (options.outbox == nullptr) options.outbox = std::move(opened->outbox);
+  return Client(std::move(opened->broker), std::move(opened->inspector), std::move(options));
 }
 
-Client::Client(std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector)
+Client::Client(std::shared_ptr<Broker> broker, std::shared_ptr<Inspector> inspector, ClientOptions options)
     : state_(std::make_shared<State>()) {
   state_->broker = std::move(broker);
   state_->inspector = std::move(inspector);
+  state_->options = std::move(options);
 }
 
 std::shared_ptr<Broker> Client::shared_broker() const {
@@ -83,6 +88,25 @@ std::shared_ptr<rpc::Requester> Client::requester() const {
   return state_->requester;
 }
 
+std::shared_ptr<client::PressureGate> Client::gate() const {
+  std::lock_guard lock(state_->mutex);
+  if (state_->broker && !state_->gate) {
+    state_->gate = std::make_shared<client::PressureGate>(state_->broker, state_->options.outbox);
+  }
+  return state_->gate;
+}
+
+Pressure Client::pressure() const {
+  const std::shared_ptr<Broker> broker = shared_broker();
+  if (broker) return broker->pressure();
+  return {Pressure::Level::kBlocked, closed().message, Milliseconds(0), Pressure::Cause::kUnreachable};
+}
+
+PressureWatch Client::on_pressure(std::function<void(const Pressure&)> changed) {
+  const std::shared_ptr<client::PressureGate> watched = gate();
+  return watched ? watched->watch(std::move(changed)) : PressureWatch();
+}
+
 void Client::send_request(Job job, Milliseconds timeout, Completion<Reply> done) {
   const std::shared_ptr<rpc::Requester> requests = requester();
   if (!requests) return done(closed());
@@ -95,24 +119,20 @@ RequestStats Client::request_stats() const {
 }
 
 Result<JobId> Client::enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options) {
-  return enqueue_job(make_job(kind, std::string(body), options));
+  return enqueue_job(make_job(kind, std::string(body), options), options.pressure);
 }
 
-Result<JobId> Client::enqueue_job(Job job) {
-  const std::shared_ptr<Broker> broker = shared_broker();
-  if (!broker) return closed();
+Result<JobId> Client::enqueue_job(Job job, const Policy& pressure) {
   std::vector<Job> jobs;
   jobs.push_back(std::move(job));
   return only(wait<std::vector<Result<Enqueued>>>(
-      [&](auto done) { broker->enqueue(std::move(jobs), std::move(done)); }));
+      [&](auto done) { enqueue_under(pressure, std::move(jobs), std::move(done)); }));
 }
 
 std::vector<Result<JobId>> Client::enqueue(std::vector<Job> jobs) {
   const std::size_t count = jobs.size();
-  const std::shared_ptr<Broker> broker = shared_broker();
-  if (!broker) return std::vector<Result<JobId>>(count, closed());
   auto answer = wait<std::vector<Result<Enqueued>>>(
-      [&](auto done) { broker->enqueue(std::move(jobs), std::move(done)); });
+      [&](auto done) { enqueue_under({}, std::move(jobs), std::move(done)); });
   if (!answer) return std::vector<Result<JobId>>(count, answer.error());
   std::vector<Result<JobId>> results;
   results.reserve(count);
@@ -130,31 +150,42 @@ void Client::enqueue_async(std::string_view kind, std::string_view body, const E
                            Completion<JobId> done) {
   std::vector<Job> jobs;
   jobs.push_back(make_job(kind, std::string(body), options));
-  enqueue_async(std::move(jobs), [done = std::move(done)](Result<std::vector<Result<Enqueued>>> answer) {
-    done(only(std::move(answer)));
-  });
+  enqueue_under(options.pressure, std::move(jobs),
+                [done = std::move(done)](Result<std::vector<Result<Enqueued>>> answer) { done(only(std::move(answer))); });
 }
 
 void Client::enqueue_async(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done) {
+  enqueue_under({}, std::move(jobs), std::move(done));
+}
+
+void Client::enqueue_under(const Policy& pressure, std::vector<Job> jobs,
+                           Completion<std::vector<Result<Enqueued>>> done) {
   const std::shared_ptr<Broker> broker = shared_broker();
   if (!broker) return done(closed());
-  broker->enqueue(std::move(jobs), std::move(done));
+  const PressurePolicy policy = pressure.value_or(state_->options.pressure);
+  if (policy.action == OnPressure::kIgnore) return broker->enqueue(std::move(jobs), std::move(done));
+  const std::shared_ptr<client::PressureGate> passed = gate();
+  if (!passed) return done(closed());
+  passed->enqueue(std::move(jobs), policy, std::move(done));
 }
 
 Result<Published> Client::publish(std::string_view topic, std::string_view body, const EnqueueOptions& options) {
-  return publish_job(make_job(topic, std::string(body), options));
+  return publish_job(make_job(topic, std::string(body), options), options.pressure);
 }
 
-Result<Published> Client::publish_job(Job event) {
-  const std::shared_ptr<Broker> broker = shared_broker();
-  if (!broker) return closed();
+Result<Published> Client::publish_job(Job event, const Policy& pressure) {
+  const std::shared_ptr<client::PressureGate> passed = gate();
+  if (!passed) return closed();
   if (event.queue != EnqueueOptions().queue) {
     return Error{ErrorCode::kInvalidArgument, "queue: an event goes to the queues that are bound to its topic; leave it out"};
   }
   std::vector<Job> events;
   events.push_back(std::move(event));
+  // What is set for jobs says nothing of events.
+  PressurePolicy policy = pressure.value_or(state_->options.pressure);
+  if (!pressure && policy.action == OnPressure::kSpill) policy = PressurePolicy::ignore();
   auto answer = wait<std::vector<Result<Published>>>(
-      [&](auto done) { broker->publish(std::move(events), std::move(done)); });
+      [&](auto done) { passed->publish(std::move(events), policy, std::move(done)); });
   if (!answer) return answer.error();
   if (answer->size() != 1) return Error{ErrorCode::kUnconfirmed, "the broker answered too little"};
   return std::move(answer->front());
@@ -218,14 +249,19 @@ Inspector& Client::inspector() const {
 void Client::close() {
   std::shared_ptr<Broker> broker;
   std::shared_ptr<Inspector> inspector;
+  std::shared_ptr<Broker> outbox;
   std::shared_ptr<rpc::Requester> requests;
+  std::shared_ptr<client::PressureGate> passed;
   {
     std::lock_guard lock(state_->mutex);
     broker.swap(state_->broker);
     inspector.swap(state_->inspector);
+    outbox.swap(state_->options.outbox);
     requests.swap(state_->requester);
+    passed.swap(state_->gate);
   }
-  // What waits for a reply is told, whoever still holds the requester.
+  // Who waits is told, whoever still holds these.
+  if (passed) passed->close();
   if (requests) requests->close();
 }
 

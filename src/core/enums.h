@@ -16,6 +16,11 @@ constexpr std::string_view to_string(Pressure::Level level) {
   return kNames[static_cast<std::size_t>(level)];
 }
 
+constexpr std::string_view to_string(Pressure::Cause cause) {
+  constexpr std::string_view kNames[] = {"none", "unreachable", "broker", "disk", "memory", "queue_length", "outbox_length"};
+  return kNames[static_cast<std::size_t>(cause)];
+}
+
 }  // namespace bide
 
 namespace bide::core {
@@ -42,5 +47,7 @@ template <>
 inline constexpr Overlap kLast<Overlap> = Overlap::kQueue;
 template <>
 inline constexpr Pressure::Level kLast<Pressure::Level> = Pressure::Level::kBlocked;
+template <>
+inline constexpr Pressure::Cause kLast<Pressure::Cause> = Pressure::Cause::kOutboxLength;
 
 }  // namespace bide::core

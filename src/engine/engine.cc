@@ -327,7 +327,7 @@ void Engine::fail(const Error& error) {
   failure_ = error;
   {
     std::lock_guard lock(mutex_);
-    pressure_ = {Pressure::Level::kBlocked, "the store failed: " + error.message, Milliseconds(0)};
+    pressure_ = {Pressure::Level::kBlocked, "the store failed: " + error.message, Milliseconds(0), Pressure::Cause::kDisk};
   }
   completions_.wait_until_idle();
   ledger_->abandon(unconfirmed(error));
@@ -463,7 +463,7 @@ Pressure Engine::pressure() const {
   const std::uint64_t waiting = requests_->bytes();
   std::lock_guard lock(mutex_);
   if (pressure_.level == Pressure::Level::kOk && waiting > options_.queued_bytes / 2) {
-    return {Pressure::Level::kHigh, "jobs come faster than the disk takes them", Milliseconds(10)};
+    return {Pressure::Level::kHigh, "jobs come faster than the disk takes them", Milliseconds(10), Pressure::Cause::kDisk};
   }
   return pressure_;
 }

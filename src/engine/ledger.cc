@@ -56,6 +56,7 @@ Status Ledger::follow_clock() {
 
 Status Ledger::begin() {
   if (Status followed = follow_clock(); !followed) return followed;
+  count_drained();
   state_.advance(now_ms(), wall_us_ / 1000);
   if (Status forgotten = forget_old(); !forgotten) return forgotten;
   if (!idle_since_ms_.empty()) {

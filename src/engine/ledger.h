@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "bide/inspector.h"
+#include "core/drain_rate.h"
 #include "core/job_ids.h"
 #include "engine/clock_file.h"
 #include "engine/compactor.h"
@@ -273,6 +274,8 @@ class Ledger {
   Status change(const journal::Changed& record);
   Status remove(const JobId& id, journal::RemoveCause cause);
   Status forget_old();
+  void count_drained();
+  core::DrainRate::Moment drain_moment() const { return core::DrainRate::Moment(std::chrono::microseconds(elapsed_us_)); }
   void release_credit(Slot slot);
   void quarantine(Slot slot);
   // For a request that failed with this error: quarantines the job if its record is damaged. Returns the error.
@@ -325,6 +328,8 @@ class Ledger {
   std::vector<std::string> old_snapshots_;  // To be deleted by take_garbage().
   JobCache cache_;
   FinishedIds finished_ids_;
+  core::DrainRate drain_rate_;
+  std::optional<std::uint64_t> drained_ = {};  // Jobs that had left when it was told.
   std::int64_t ids_retry_ms_ = 0;  // Elapsed time of the next try after a full disk.
   core::JobIdSource ids_;
   Subscriptions subscriptions_;

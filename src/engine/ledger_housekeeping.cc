@@ -151,17 +151,27 @@ void Ledger::write_clock(std::int64_t before_us, std::int64_t after_us, journal:
   (void)clock_file_.write(clock_.boot(), before_us, after_us, at);
 }
 
+void Ledger::count_drained() {
+  const std::uint64_t left = state_.counters().done + state_.counters().removed();
+  if (drained_ && left > *drained_) drain_rate_.drained(left - *drained_, drain_moment());
+  drained_ = left;
+}
+
 Pressure Ledger::pressure() const {
-  if (disk_full_) return {Pressure::Level::kBlocked, "the disk is full", Milliseconds(kRoomRetryMs)};
+  using Cause = Pressure::Cause;
+  if (disk_full_) return {Pressure::Level::kBlocked, "the disk is full", Milliseconds(kRoomRetryMs), Cause::kDisk};
   if (state_.jobs() >= options_.max_jobs) {
-    return {Pressure::Level::kBlocked, "the store holds as many jobs as it may (max_jobs)", Milliseconds(1000)};
+    // Room for a hundredth of it, so that those who come back do not find it full at once.
+    const Milliseconds drained = drain_rate_.time_to_drain(options_.max_jobs / 100, drain_moment());
+    return {Pressure::Level::kBlocked, "the store holds as many jobs as it may (max_jobs)",
+            std::clamp(drained, Milliseconds(100), Milliseconds(60'000)), Cause::kQueueLength};
   }
   if (state_.jobs() >= options_.max_jobs / 10 * 9) {
-    return {Pressure::Level::kHigh, "the store is nearly full (max_jobs)", Milliseconds(100)};
+    return {Pressure::Level::kHigh, "the store is nearly full (max_jobs)", Milliseconds(100), Cause::kQueueLength};
   }
   if (finished_ids_.is_short()) {
     return {Pressure::Level::kHigh, "ids of done jobs are forgotten before id_retention is over (id_bytes)",
-            Milliseconds(100)};
+            Milliseconds(100), Cause::kMemory};
   }
   return {};
 }

@@ -123,8 +123,15 @@ Pressure OutboxBroker::pressure() const {
   Pressure own = store_->pressure();
   if (own.level == Pressure::Level::kOk) return own;
   const Forwarder::Stats stats = forwarder_->stats();
+  if (own.cause == Pressure::Cause::kQueueLength) own.cause = Pressure::Cause::kOutboxLength;
   own.reason = "the outbox: " + own.reason + (stats.problem.empty() ? "" : "; " + stats.problem);
   return own;
+}
+
+Pressure BesideOutbox::pressure() const {
+  const auto target = outbox_->target();
+  if (target != nullptr) return target->broker->pressure();
+  return {Pressure::Level::kBlocked, outbox_->problem(), Milliseconds(1000), Pressure::Cause::kUnreachable};
 }
 
 Capabilities OutboxBroker::capabilities() const { return next_broker().capabilities(); }

@@ -53,21 +53,40 @@ class OutboxBroker : public core::ForwardingBroker, public core::ForwardingInspe
   void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
 
   Result<OutboxStatus> status() const;
+  // Null: not reached so far.
+  std::shared_ptr<const Target> target() const { return forwarder_->target(); }
+  // Why it has not been reached.
+  std::string problem() const;
 
  protected:
   Broker& next_broker() const override;
   Inspector& next_inspector() const override;
 
  private:
+  friend class BesideOutbox;
   OutboxBroker(std::unique_ptr<brokers::shared::SharedStore> store, OpenTarget open_target);
 
-  std::string problem() const;
   // As it will be at the target; nothing: it is not in the outbox.
   static std::optional<JobInfo> shown(Result<JobInfo> found);
 
   std::unique_ptr<brokers::shared::SharedStore> store_;
   mutable AbsentBroker absent_;
   const std::unique_ptr<Forwarder> forwarder_;
+};
+
+// The target of an outbox that is for what is spilled into it only: everything goes to the target itself.
+class BesideOutbox : public core::ForwardingBroker {
+ public:
+  explicit BesideOutbox(std::shared_ptr<OutboxBroker> outbox) : outbox_(std::move(outbox)) {}
+
+  // A target that has not been reached takes nothing.
+  Pressure pressure() const override;
+
+ protected:
+  Broker& next_broker() const override { return outbox_->next_broker(); }
+
+ private:
+  const std::shared_ptr<OutboxBroker> outbox_;
 };
 
 }  // namespace bide::outbox

@@ -123,13 +123,24 @@ MaybeProblem read_level(JsonReader& in, const Field<Pressure>& row, Pressure& pr
   return wrong_type(in, row.name);
 }
 
+// A cause that it does not know is none for it.
+MaybeProblem read_cause(JsonReader& in, const Field<Pressure>& row, Pressure& pressure) {
+  const std::string_view given = in.string();
+  const Names names = row.type.names();
+  const auto found = std::find(names.begin(), names.end(), given);
+  if (found != names.end()) pressure.cause = static_cast<Pressure::Cause>(found - names.begin());
+  return wrong_type(in, row.name);
+}
+
 constexpr auto kPressureRows = [] {
   auto rows = std::to_array<Field<Pressure>>({
       always<&Pressure::level>("level"),
       always<&Pressure::reason>("reason"),
       always<&Pressure::retry_after>("retry_after_ms"),
+      always<&Pressure::cause>("cause"),
   });
   rows[0].read = read_level;
+  rows[3].read = read_cause;
   return rows;
 }();
 

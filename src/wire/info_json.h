@@ -6,7 +6,7 @@
 //   queues        {"queues":[{"name":...,"paused":...,"scheduled":...,"ready":...,"oldest_ready":...,"workers":...}]}
 //   explanation   {"code":"no_worker","text":"..."}
 //   audit         {"ok":true,"accepted":...,"done":...,"removed":...,"live":...,"details":{...},"problems":[...]}
-//   pressure      {"level":"ok","reason":"","retry_after_ms":0}
+//   pressure      {"level":"ok","reason":"","retry_after_ms":0,"cause":"none"}
 //   capabilities  {"inspect":true, ..., "why_not":""}
 //   ids           {"results":[{"id":...,"status":200}]} for what became of each
 

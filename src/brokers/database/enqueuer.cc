@@ -65,11 +65,13 @@ void Enqueuer::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<Enqu
 
 Pressure Enqueuer::pressure() const {
   if (const std::string trouble = lane_.trouble(); !trouble.empty()) {
-    return {Pressure::Level::kBlocked, trouble, Milliseconds(1'000)};
+    return {Pressure::Level::kBlocked, trouble, Milliseconds(1'000), Pressure::Cause::kUnreachable};
   }
   const std::lock_guard lock(mutex_);
   if (waiting_bytes_ < kWaitingBytes / 2) return {};
-  return {Pressure::Level::kHigh, "many jobs wait for the server to take them", Milliseconds(100)};
+  const Milliseconds drained = drain_rate_.time_to_drain(waiting_bytes_ - kWaitingBytes / 2, steady_clock::now());
+  return {Pressure::Level::kHigh, "many jobs wait for the server to take them", std::max(drained, Milliseconds(10)),
+          Pressure::Cause::kQueueLength};
 }
 
 std::optional<Moment> Enqueuer::step(Lane& lane) {
@@ -95,6 +97,7 @@ std::optional<Moment> Enqueuer::step(Lane& lane) {
     std::size_t bytes = 0;
     for (const Call& call : calls) bytes += call.bytes;
     send(lane, std::move(calls));
+    drain_rate_.drained(bytes, steady_clock::now());
     const std::lock_guard lock(mutex_);
     waiting_bytes_ -= bytes;
   }

@@ -13,6 +13,7 @@
 #include "brokers/database/granter.h"
 #include "brokers/database/job_store.h"
 #include "brokers/database/lane.h"
+#include "core/drain_rate.h"
 
 namespace bide::brokers::database {
 
@@ -43,6 +44,7 @@ class Enqueuer {
 
   IdSource& ids_;
   Granter& granter_;
+  core::DrainRate drain_rate_;  // In bytes.
 
   mutable std::mutex mutex_;  // Guards everything below.
   std::deque<Call> waiting_;

@@ -23,6 +23,13 @@ constexpr ChannelNumber kMostChannels = 1000;  // The server allows twice as man
 constexpr Milliseconds kLongestAnswer{30'000};
 constexpr std::size_t kMostOld = 4;
 
+// By the words of the server: "low on memory", "low on disk", or both.
+Pressure::Cause cause_of_block(const std::string& words) {
+  if (words.find("memory") != std::string::npos) return Pressure::Cause::kMemory;
+  if (words.find("disk") != std::string::npos) return Pressure::Cause::kDisk;
+  return Pressure::Cause::kBroker;
+}
+
 }  // namespace
 
 // ---- From any thread.
@@ -126,10 +133,13 @@ Pressure Publisher::pressure() const {
     pressure.level = Pressure::Level::kBlocked;
     pressure.reason = state_->trouble;
     pressure.retry_after = Milliseconds(1000);
+    pressure.cause = state_->blocked ? cause_of_block(state_->trouble) : Pressure::Cause::kUnreachable;
   } else if (state_->entries > kMostWaiting / 2 || state_->bytes > kMostBytes / 2) {
     pressure.level = Pressure::Level::kHigh;
     pressure.reason = std::to_string(state_->entries) + " messages wait to be confirmed by the server";
-    pressure.retry_after = Milliseconds(100);
+    const std::size_t too_many = state_->entries - std::min(state_->entries, kMostWaiting / 2);
+    pressure.retry_after = std::max(state_->drain_rate.time_to_drain(too_many, steady_clock::now()), Milliseconds(10));
+    pressure.cause = Pressure::Cause::kQueueLength;
   }
   return pressure;
 }

@@ -335,6 +335,7 @@ void Publisher::State::complete(PendingPublish& entry, Status status) {
     entries -= 1;
     bytes -= entry.bytes;
     if (status) stats.confirmed += 1;
+    if (entries > kDrainWatched) drain_rate.drained(1, steady_clock::now());
   }
   if (done) done(std::move(status));
 }

@@ -22,6 +22,7 @@
 #include "brokers/rabbitmq/connection.h"
 #include "brokers/rabbitmq/declared.h"
 #include "brokers/rabbitmq/publisher.h"
+#include "core/drain_rate.h"
 #include "platform/backoff.h"
 #include "platform/local_socket.h"
 
@@ -85,6 +86,7 @@ struct Publisher::State {
   static constexpr ChannelNumber kDeclaring = 1;
   static constexpr ChannelNumber kCounting = 2;
   static constexpr ChannelNumber kReplies = 3;  // The lanes have those behind it.
+  static constexpr std::size_t kDrainWatched = 4096;  // With fewer entries nobody asks how fast they leave.
 
   State(const Settings& given, ReplyQueue* reply_queue)
       : settings(given),
@@ -99,6 +101,7 @@ struct Publisher::State {
 
   const Settings settings;
   const Names names;
+  core::DrainRate drain_rate;
   platform::Waker waker;
 
   // ---- The thread's own.

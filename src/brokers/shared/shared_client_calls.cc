@@ -156,10 +156,12 @@ Pressure SharedClient::pressure() const {
     return broker->pressure();
   }
   if (state_ != State::kConnected) {
-    return {Pressure::Level::kHigh, "the owner of the data directory is gone, looking for the next", Milliseconds(50)};
+    return {Pressure::Level::kHigh, "the owner of the data directory is gone, looking for the next", Milliseconds(50),
+            Pressure::Cause::kUnreachable};
   }
   if (pressure_.level == Pressure::Level::kOk && unanswered_bytes_ > kUnansweredBytes / 2) {
-    return {Pressure::Level::kHigh, "jobs come faster than the owner of the data takes them", Milliseconds(10)};
+    return {Pressure::Level::kHigh, "jobs come faster than the owner of the data takes them", Milliseconds(10),
+            Pressure::Cause::kQueueLength};
   }
   return pressure_;
 }

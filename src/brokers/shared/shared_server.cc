@@ -14,9 +14,8 @@ constexpr std::int64_t kAnswerAtMostMs = 10'000;
 constexpr std::int64_t kFlushAtMostMs = 1'000;
 constexpr std::int64_t kFullAtMostMs = 1'000;
 
-bool same(const Pressure& a, const Pressure& b) {
-  return a.level == b.level && a.reason == b.reason && a.retry_after == b.retry_after;
-}
+// How soon to come again changes all the time, and is worth telling with the rest only.
+bool same(const Pressure& a, const Pressure& b) { return a.level == b.level && a.reason == b.reason && a.cause == b.cause; }
 
 }  // namespace
 

@@ -115,7 +115,7 @@ struct Fields<Extended> {
 };
 template <>
 struct Fields<Pressure> {
-  static auto of(auto& v) { return std::tie(v.level, v.reason, v.retry_after); }
+  static auto of(auto& v) { return std::tie(v.level, v.reason, v.retry_after, v.cause); }
 };
 template <>
 struct Fields<Capabilities> {

@@ -198,7 +198,7 @@ TEST(Wire, EverythingComesBackAsItWas) {
   always_comes_back("page", [] { return JobPage{some(any_info), any_text()}; });
   always_comes_back("replay options", [] { return ReplayOptions{any_bool(), any_span()}; });
   always_comes_back("explanation", [] { return Explanation{any_text(), any_text()}; });
-  always_comes_back("pressure", [] { return Pressure{any_of<Pressure::Level>(), any_text(), any_span()}; });
+  always_comes_back("pressure", [] { return Pressure{any_of<Pressure::Level>(), any_text(), any_span(), any_of<Pressure::Cause>()}; });
   always_comes_back("results", [] {
     return Result<std::vector<Result<Enqueued>>>(some([]() -> Result<Enqueued> {
       if (any_bool()) return Enqueued{any_id(), any_bool(), any_bool()};

@@ -12,11 +12,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/drain_rate.h"
 #include "platform/random.h"
 #include "platform/timer_thread.h"
 #include "rpc/requester.h"
 #include "server/api/api.h"
-#include "server/api/drain_rate.h"
 #include "server/api/event_hub.h"
 #include "server/api/idempotency.h"
 #include "server/api/lease_dispatcher.h"
@@ -45,7 +45,7 @@ struct ApiState {
   Broker& broker;
   Inspector* const inspector;
 
-  DrainRate drain_rate;
+  core::DrainRate drain_rate;
   IdempotencyTable idempotency;
   const std::shared_ptr<EventHub> events;
   const std::shared_ptr<LeaseDispatcher> leases;

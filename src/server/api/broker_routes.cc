@@ -66,7 +66,10 @@ void purge(const State& state, const Request& request, Reply reply) {
 void pressure(const State& state, const Request& request, Reply reply) {
   Pressure now = state->broker.pressure();
   // The reason names files, limits and hosts: not for callers without a token.
-  if (!request.caller.is_known()) now.reason.clear();
+  if (!request.caller.is_known()) {
+    now.reason.clear();
+    now.cause = Pressure::Cause::kNone;
+  }
   reply.send(json_response(200, wire::pressure_json(now)));
 }
 

@@ -121,7 +121,7 @@ void ServerBroker::save_body(LeaseRef lease, std::string body, Completion<void> 
 
 Pressure ServerBroker::pressure() const {
   const Call call(*this);
-  if (!call) return {Pressure::Level::kBlocked, kClosedText, Milliseconds(1000)};
+  if (!call) return {Pressure::Level::kBlocked, kClosedText, Milliseconds(1000), Pressure::Cause::kUnreachable};
   return broker_->pressure();
 }
 

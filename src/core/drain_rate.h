@@ -9,14 +9,14 @@
 #include <mutex>
 
 #include "bide/job.h"
-#include "platform/timer_thread.h"
 
-namespace bide::server {
+namespace bide::core {
 
-using platform::Moment;
-
+// Safe to share between threads.
 class DrainRate {
  public:
+  using Moment = std::chrono::steady_clock::time_point;
+
   // Told when nothing has left yet, and the most that is ever told.
   static constexpr Milliseconds kUnknown{5'000};
   static constexpr Milliseconds kLongest{300'000};
@@ -28,7 +28,7 @@ class DrainRate {
   }
 
   // Until so many more have left.
-  Milliseconds time_to_drain(std::uint64_t jobs, Moment now) {
+  Milliseconds time_to_drain(std::uint64_t jobs, Moment now) const {
     std::lock_guard lock(mutex_);
     fade(now);
     const double rate = weight_ / kMemorySeconds;  // In jobs a second.
@@ -42,16 +42,16 @@ class DrainRate {
   static constexpr double kMemorySeconds = 10;
 
   // An exponential mean: a job that left t seconds ago counts exp(-t/10).
-  void fade(Moment now) {
+  void fade(Moment now) const {
     const double seconds = std::chrono::duration<double>(now - last_).count();
     if (seconds <= 0) return;
     weight_ *= std::exp(-seconds / kMemorySeconds);
     last_ = now;
   }
 
-  std::mutex mutex_;  // Guards everything below.
-  Moment last_ = {};
-  double weight_ = 0;
+  mutable std::mutex mutex_;  // Guards everything below.
+  mutable Moment last_ = {};
+  mutable double weight_ = 0;
 };
 
-}  // namespace bide::server
+}  // namespace bide::core

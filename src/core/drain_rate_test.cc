@@ -1,15 +1,15 @@
-#include "server/api/drain_rate.h"
+#include "core/drain_rate.h"
 
 #include <gtest/gtest.h>
 
-namespace bide::server {
+namespace bide::core {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(DrainRate, SaysHowLongItTakesUntilThereIsRoom) {
   DrainRate rate;
-  Moment now = Moment() + 1h;
+  DrainRate::Moment now = DrainRate::Moment() + 1h;
   EXPECT_EQ(rate.time_to_drain(1, now), DrainRate::kUnknown);
   for (int i = 0; i < 600; ++i) {
     now += 100ms;
@@ -26,4 +26,4 @@ TEST(DrainRate, SaysHowLongItTakesUntilThereIsRoom) {
 }
 
 }  // namespace
-}  // namespace bide::server
+}  // namespace bide::core
