@@ -1,8 +1,10 @@
-// What brokers answer: the status of one settlement, and the size of a job that is shown.
+// What brokers answer: the status of one settlement, what a filter matches, and the size of a job that is shown.
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "bide/inspector.h"
@@ -20,6 +22,19 @@ inline Status status_at(const Result<std::vector<Status>>& statuses, std::size_t
 // The lease is over: settled, or not ours any more. Otherwise settling can be tried again.
 inline bool ends_lease(const Status& status) {
   return status || status.error().code == ErrorCode::kLeaseLost || status.error().code == ErrorCode::kNotFound;
+}
+
+// What the filter asks of a job itself, beside its queue and kind: headers, group and flow.
+inline bool matches(const JobFilter& filter, const Job& job) {
+  if (!filter.group.empty() && job.group != filter.group) return false;
+  if (!filter.flow.is_nil() && job.flow != filter.flow) return false;
+  return std::all_of(filter.headers.begin(), filter.headers.end(), [&](const auto& header) {
+    return std::find(job.headers.begin(), job.headers.end(), header) != job.headers.end();
+  });
+}
+// Whether the newest error has the text that a filter asks for.
+inline bool has_error(const std::vector<AttemptError>& history, const std::string& text) {
+  return !history.empty() && history.back().text.find(text) != std::string::npos;
 }
 
 // About how much memory it takes to show a job: what the pages of a list are measured by.

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "bide/broker.h"
 #include "bide/inspector.h"
@@ -21,6 +23,9 @@
 #include "platform/task_thread.h"
 
 namespace bide::engine {
+
+Error unconfirmed(const Error& error);
+Error not_begun(const Error& error);
 
 class Engine : public Broker, public Inspector {
  public:
@@ -49,6 +54,7 @@ class Engine : public Broker, public Inspector {
   GiveUp watch(JobId id, Completion<JobInfo> done) override;
   void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
+  void edit(JobId id, JobEdit edit, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;
@@ -128,5 +134,24 @@ class Engine : public Broker, public Inspector {
   platform::TaskThread reads_;  // Of large bodies.
   std::thread thread_;
 };
+
+template <class T, class Run>
+void Engine::submit(Completion<T> done, Run run, std::uint64_t bytes) {
+  struct Call {
+    Run run;
+    Completion<T> done;
+    std::optional<Result<T>> result;
+  };
+  auto call = std::make_shared<Call>(Call{std::move(run), std::move(done), std::nullopt});
+  Request request{[call](Ledger& ledger) { call->result.emplace(call->run(ledger)); },
+                  [call](const Status& committed) {
+                    // What was refused was refused, also if nothing can be confirmed any more.
+                    if (call->result && (committed || !*call->result)) return call->done(std::move(*call->result));
+                    call->done(call->result ? unconfirmed(committed.error()) : not_begun(committed.error()));
+                  }};
+  if (!requests_->post(std::move(request), bytes)) {
+    call->done(Error{ErrorCode::kUnavailable, "the engine is closed"});
+  }
+}
 
 }  // namespace bide::engine

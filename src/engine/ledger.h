@@ -12,6 +12,7 @@
 //   ledger_grant.cc         subscriptions and leases, from grant to expiry
 //   ledger_settle.cc        outcomes
 //   ledger_operate.cc       cancel, reschedule, replay, pause, purge
+//   ledger_edit.cc          other content and rules for a job that waits or is dead
 //   ledger_inspect.cc       find, list, watch, explain, audit
 //   ledger_damage.cc        quarantine, and what is reported of damage
 //   ledger_housekeeping.cc  snapshots, compaction, disk space, retention, remembered ids
@@ -62,7 +63,11 @@ inline constexpr std::size_t kRoomForDeath = kRoomForChange + 2 * (Limits::kHead
 // Upper bound for the record of a job.
 std::size_t room_for(const Job& job);
 
+// How the note of a job begins that was edited.
+inline constexpr std::string_view kEditedNote = "edited: ";
+
 Error no_such_job(const JobId& id);
+Error wrong_state(const JobId& id, EntryState state, const char* allowed);
 Error too_many_names();
 
 struct Delivery {
@@ -170,6 +175,7 @@ class Ledger {
   std::size_t watches() const;
   std::vector<Status> cancel(const std::vector<JobId>& ids, const CancelOptions& options = {});
   Status reschedule(const JobId& id, Time due);
+  Status edit(const JobId& id, JobEdit edit);
   std::vector<Status> replay(const std::vector<JobId>& ids, const ReplayOptions& options);
   Status pause(const std::string& queue, bool paused);
   void purge(const std::string& queue, Completion<std::uint64_t> done);
@@ -272,6 +278,8 @@ class Ledger {
   // A change that leaves attempts as they are; the caller sets the due time or the reason of death.
   journal::Changed change_of(Slot slot, journal::ChangeCause cause, journal::Past past) const;
   Status change(const journal::Changed& record);
+  // What was last said of the job, or nothing new.
+  Result<journal::Changed> last_change(Slot slot);
   Status remove(const JobId& id, journal::RemoveCause cause);
   Status forget_old();
   void count_drained();

@@ -225,6 +225,9 @@ struct Ledger::Listing {
     return !after || place_of(state, slot) > *after;
   }
 
+  // What the filter asks for is not in memory.
+  bool looks_into_jobs() const { return !filter.headers.empty() || !filter.group.empty(); }
+
   bool shows(JobState state) const { return states == 0 || (states >> static_cast<unsigned>(state) & 1) != 0; }
 
   void trim() {
@@ -278,15 +281,20 @@ Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
   for (; listing.cursor < end && reads < kReadsAPiece && read < kReadAPiece; ++listing.cursor) {
     const Entry& entry = state_[listing.cursor];
     if (!listing.matches(state_, listing.cursor)) continue;
-    if (!listing.filter.error.empty()) {
+    if (listing.looks_into_jobs()) {
+      if (entry.entry_state() == EntryState::kDone) continue;
+      ++reads;
+      read += entry.body_bytes + entry.details_bytes;
+      const auto loaded = load(listing.cursor);
+      // One that cannot be read may match, so it is shown.
+      if (loaded && !core::matches(listing.filter, loaded->job)) continue;
+      if (loaded && !listing.filter.error.empty() && !core::has_error(loaded->past.history, listing.filter.error)) continue;
+    } else if (!listing.filter.error.empty()) {
       if (entry.entry_state() == EntryState::kDone) continue;
       ++reads;
       read += entry.has_details() ? entry.details_bytes : entry.body_bytes;
       const auto past = load_past(listing.cursor);
-      // One that cannot be read may match, so it is shown.
-      if (past && (past->history.empty() || past->history.back().text.find(listing.filter.error) == std::string::npos)) {
-        continue;
-      }
+      if (past && !core::has_error(past->history, listing.filter.error)) continue;
     }
     listing.best.push_back(listing.place_of(state_, listing.cursor));
     if (listing.best.size() >= 2 * listing.limit + 2) listing.trim();
@@ -387,7 +395,7 @@ Result<Explanation> Ledger::explain(const JobId& id) {
     }
     case JobState::kScheduled: {
       const std::string wait = span(state_.due(entry) - now_ms());
-      if (!info->note.empty()) return Explanation{"returned", "It was given back (" + info->note + ") and is due in " + wait + "."};
+      if (!info->note.empty() && !info->note.starts_with(kEditedNote)) return Explanation{"returned", "It was given back (" + info->note + ") and is due in " + wait + "."};
       if (info->counts.total() > 0) {
         return Explanation{"retry", "It waits for attempt " + std::to_string(info->attempts + 1) + " of " +
                                         std::to_string(info->job.retry.max_attempts) + ", due in " + wait + last_error + "."};

@@ -24,16 +24,17 @@ std::string_view state_name(EntryState state) {
     case EntryState::kDone: return "done";
     case EntryState::kDead: return "dead";
     case EntryState::kQuarantined: return "quarantined";
+    case EntryState::kWaiting: return "waiting";
     default: return "gone";
   }
 }
+
+}  // namespace
 
 Error wrong_state(const JobId& id, EntryState state, const char* allowed) {
   return Error{ErrorCode::kWrongState,
                "job " + id.to_string() + " is " + std::string(state_name(state)) + "; this works for " + allowed + " jobs"};
 }
-
-}  // namespace
 
 std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids, const CancelOptions& options) {
   std::vector<Status> statuses;

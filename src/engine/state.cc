@@ -41,7 +41,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
   last_time_ms_ = std::max(last_time_ms_, record.accepted_ms);
   const bool replaces_body = record.token != 0;
   // In recovery a new id is put into the index later, with others, and found out then if it is there already.
-  const bool index_later = !started_ && !replaces_body && !slab_.has_free();
+  const bool index_later = !started_ && !replaces_body && !record.edited && !slab_.has_free();
   if (slot == kLookUp && index_later) {
     slot = kNoSlot;
   } else if (slot == kLookUp) {
@@ -59,6 +59,10 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     release_names(entry);
     live_.subtract(entry.body());
     set_details(entry, {});
+  } else if (record.edited) {
+    auto emptied = empty_for_edit(slot, record.id);
+    if (!emptied) return emptied.error();
+    slot = *emptied;
   } else {
     if (slot != kNoSlot) {
       if (slab_[slot].entry_state() != EntryState::kDone) return misfit("accepted", record.id, "which is there already");
@@ -87,13 +91,30 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
   entry.attempts = record.attempts & 0x7fffu;
   entry.set_body(at);
   live_.add(at);
-  if (!record.unique_key.empty() && !replaces_body) {
+  if (!record.unique_key.empty() && !replaces_body && !record.edited) {
     entry.has_unique_key = 1;
     keys_.hold(record.unique_key, slot);
   }
   entry.set_state(EntryState::kScheduled);
   count(entry, +1);
   place(slot);
+  return slot;
+}
+
+// Takes the job out of its list and forgets what its record said of it; its unique key stays its own.
+Result<Slot> State::empty_for_edit(Slot slot, const JobId& id) {
+  if (slot == kNoSlot) return misfit("an edit", id, "which is not there");
+  const EntryState state = slab_[slot].entry_state();
+  if (state != EntryState::kScheduled && state != EntryState::kReady && state != EntryState::kDead) {
+    return misfit("an edit", id, "which neither waits nor is dead");
+  }
+  if (is_linked(slab_[slot])) slot = relocate(slot);
+  Entry& entry = touch(slot);
+  no_longer_taken(entry);
+  count(entry, -1);
+  release_names(entry);
+  live_.subtract(entry.body());
+  set_details(entry, {});
   return slot;
 }
 

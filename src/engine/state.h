@@ -220,6 +220,7 @@ class State {
   void finish_indexing();
   void resolve_duplicates(const std::vector<Slot>& slots);  // Their ids are in the index already.
   Entry& touch(Slot slot);
+  Result<Slot> empty_for_edit(Slot slot, const JobId& id);
   void changing(Slot slot) {
     if (audit_) count_for_audit(slot);
   }

@@ -266,6 +266,10 @@ Status BrokerConformance::reschedule_one(JobId id, Time due) {
   return wait<void>([&](auto done) { inspector().reschedule(id, due, std::move(done)); });
 }
 
+Status BrokerConformance::edit_one(JobId id, JobEdit edit) {
+  return wait<void>([&](auto done) { inspector().edit(id, std::move(edit), std::move(done)); });
+}
+
 Status BrokerConformance::replay_one(JobId id, ReplayOptions options) {
   return only(
       require(wait<std::vector<Status>>([&](auto done) { inspector().replay({id}, options, std::move(done)); }),

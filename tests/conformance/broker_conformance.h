@@ -117,6 +117,7 @@ class BrokerConformance : public testing::TestWithParam<SubjectParam> {
   Pending<JobInfo> watch(JobId id);
   Status cancel_one(JobId id, CancelOptions options = {});
   Status reschedule_one(JobId id, Time due);
+  Status edit_one(JobId id, JobEdit edit);
   Status replay_one(JobId id, ReplayOptions options = {});
   Status pause(const std::string& queue, bool paused = true);
   Result<std::uint64_t> purge(const std::string& queue);

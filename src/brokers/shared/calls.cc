@@ -45,6 +45,14 @@ bool save_body(Target target, Decoder& in, Reply reply) {
   return true;
 }
 
+bool save_step(Target target, Decoder& in, Reply reply) {
+  const auto lease = take<LeaseRef>(in);
+  auto step = take<Step>(in);
+  if (!in.done()) return false;
+  target.broker.save_step(lease, std::move(step), replying<void>(std::move(reply)));
+  return true;
+}
+
 bool queues(Target target, Decoder& in, Reply reply) {
   if (!in.done()) return false;
   target.inspector.queues(replying<std::vector<QueueInfo>>(std::move(reply)));
@@ -93,6 +101,14 @@ bool reschedule(Target target, Decoder& in, Reply reply) {
   const Time due = take<Time>(in);
   if (!in.done()) return false;
   target.inspector.reschedule(id, due, replying<void>(std::move(reply)));
+  return true;
+}
+
+bool edit(Target target, Decoder& in, Reply reply) {
+  const JobId id = in.id();
+  auto change = take<JobEdit>(in);
+  if (!in.done()) return false;
+  target.inspector.edit(id, std::move(change), replying<void>(std::move(reply)));
   return true;
 }
 
@@ -150,6 +166,7 @@ constexpr std::array kCalls = {
     Call{FrameType::kExtend, extend, Call::Repeat::kRepeatable},
     Call{FrameType::kSettle, settle, Call::Repeat::kRepeatable},  // Its tokens see to that.
     Call{FrameType::kSaveBody, save_body, Call::Repeat::kRepeatable},
+    Call{FrameType::kSaveStep, save_step, Call::Repeat::kRepeatable},
     Call{FrameType::kQueues, queues, Call::Repeat::kReadOnly},
     Call{FrameType::kFind, find, Call::Repeat::kReadOnly},
     Call{FrameType::kList, list, Call::Repeat::kReadOnly},
@@ -157,6 +174,7 @@ constexpr std::array kCalls = {
     Call{FrameType::kAudit, audit, Call::Repeat::kReadOnly},
     Call{FrameType::kCancel, cancel, Call::Repeat::kOnce},
     Call{FrameType::kReschedule, reschedule, Call::Repeat::kRepeatable},
+    Call{FrameType::kEdit, edit, Call::Repeat::kRepeatable},
     Call{FrameType::kReplay, replay, Call::Repeat::kOnce},
     Call{FrameType::kPause, pause, Call::Repeat::kRepeatable},
     Call{FrameType::kPurge, purge, Call::Repeat::kOnce},

@@ -17,6 +17,7 @@
 //   unwatch                           ->   with the number of the watch, which is not answered then
 //   set_delivery_limit {number, limit} ->
 //   mark_delivered {leases}           ->
+//   report_progress {lease, progress} ->
 //                                     <-   pressure {pressure} when it has changed
 //   goodbye                           ->   answers to all calls before it, then the end of the stream
 //                                     <-   goodbye: what was not answered before it was not begun
@@ -69,6 +70,9 @@ enum class FrameType : std::uint8_t {
   kPublish = 32,
   kBind = 33,
   kBindings = 34,
+  kEdit = 40,
+  kSaveStep = 41,
+  kReportProgress = 42,
 };
 
 inline constexpr std::size_t kFrameBytes = 64ull << 20;  // The longest frame, without the length itself.

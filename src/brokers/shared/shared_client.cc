@@ -21,7 +21,7 @@ constexpr Milliseconds kSilenceTick{1'000};
 std::optional<std::int64_t> longest_silence_ms(FrameType type) {
   if (type == FrameType::kUnsubscribe) return 1'000;
   if (type == FrameType::kEnqueue || type == FrameType::kExtend || type == FrameType::kSettle ||
-      type == FrameType::kSaveBody) {
+      type == FrameType::kSaveBody || type == FrameType::kSaveStep) {
     return 10'000;
   }
   return std::nullopt;

@@ -75,6 +75,8 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void mark_delivered(std::vector<LeaseRef> leases) override;
   void save_body(LeaseRef lease, std::string body, Completion<void> done) override;
+  void save_step(LeaseRef lease, Step step, Completion<void> done) override;
+  void report_progress(LeaseRef lease, Progress progress) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override;
 
@@ -87,6 +89,7 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
   GiveUp watch(JobId id, Completion<JobInfo> done) override;
   void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
+  void edit(JobId id, JobEdit edit, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;

@@ -19,7 +19,7 @@ Error not_understood() { return {ErrorCode::kUnconfirmed, "the owner's answer is
 // At least what it takes in a frame.
 std::size_t bytes_of(const Job& job) {
   std::size_t bytes = 256 + job.kind.size() + job.queue.size() + job.body.size() + job.content_type.size() +
-                      job.unique_key.size() + 8 * job.retry.waits.size();
+                      job.unique_key.size() + 8 * job.retry.waits.size() + job.group.size() + job.after.size() * JobId::kSize;
   for (const auto& [name, value] : job.headers) bytes += name.size() + value.size() + 20;
   return bytes;
 }
@@ -148,6 +148,10 @@ void SharedClient::save_body(LeaseRef lease, std::string body, Completion<void> 
   call<void>(FrameType::kSaveBody, std::move(done), lease, body);
 }
 
+void SharedClient::save_step(LeaseRef lease, Step step, Completion<void> done) {
+  call<void>(FrameType::kSaveStep, std::move(done), lease, step);
+}
+
 Pressure SharedClient::pressure() const {
   std::unique_lock lock(mutex_);
   if (state_ == State::kOwner) {
@@ -199,6 +203,10 @@ void SharedClient::cancel(std::vector<JobId> ids, CancelOptions options, Complet
 
 void SharedClient::reschedule(JobId id, Time due, Completion<void> done) {
   call<void>(FrameType::kReschedule, std::move(done), id, due);
+}
+
+void SharedClient::edit(JobId id, JobEdit edit, Completion<void> done) {
+  call<void>(FrameType::kEdit, std::move(done), id, edit);
 }
 
 void SharedClient::replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) {

@@ -133,6 +133,17 @@ void SharedClient::mark_delivered(std::vector<LeaseRef> leases) {
   send_one_way(make_frame(FrameType::kMarkDelivered, 0, [&](Encoder& out) { put(out, leases); }));
 }
 
+void SharedClient::report_progress(LeaseRef lease, Progress progress) {
+  std::unique_lock lock(mutex_);
+  if (state_ == State::kOwner) {
+    Broker* const broker = local_owner_.broker;
+    lock.unlock();
+    return broker->report_progress(lease, std::move(progress));
+  }
+  if (state_ != State::kConnected) return;
+  send_one_way(make_frame(FrameType::kReportProgress, 0, [&](Encoder& out) { put(out, lease, progress); }));
+}
+
 void SharedClient::renew_credit(std::uint64_t number, Subscribed& subscribed) {
   if (subscribed.delivery_limit) {
     const std::uint64_t limit = subscribed.limit_at_owner();

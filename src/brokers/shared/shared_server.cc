@@ -164,6 +164,8 @@ bool SharedServer::take_frame(Session& session, const Frame& frame) {
       return set_delivery_limit(session, frame);
     case FrameType::kMarkDelivered:
       return mark_delivered(frame);
+    case FrameType::kReportProgress:
+      return report_progress(frame);
     case FrameType::kHeldLeases:
       return adopt_leases(session, frame);
     case FrameType::kExtend:

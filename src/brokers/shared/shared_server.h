@@ -69,6 +69,7 @@ class SharedServer {
   bool set_credit(Session& session, const Frame& frame);
   bool set_delivery_limit(Session& session, const Frame& frame);
   bool mark_delivered(const Frame& frame);
+  bool report_progress(const Frame& frame);
   bool adopt_leases(Session& session, const Frame& frame);
   bool extend(Session& session, const Frame& frame);
   bool settle(Session& session, const Frame& frame);

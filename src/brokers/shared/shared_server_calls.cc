@@ -18,6 +18,7 @@ Error too_many(const char* what) {
 std::size_t bytes_of(const Lease& lease) {
   std::size_t bytes = 512 + lease.job.body.size();
   for (const auto& [name, value] : lease.job.headers) bytes += name.size() + value.size();
+  for (const Step& step : lease.steps) bytes += step.name.size() + step.result.size();
   return bytes;
 }
 
@@ -95,6 +96,15 @@ bool SharedServer::mark_delivered(const Frame& frame) {
   auto leases = take<std::vector<LeaseRef>>(in);
   if (!in.done()) return false;
   engine_.mark_delivered(std::move(leases));
+  return true;
+}
+
+bool SharedServer::report_progress(const Frame& frame) {
+  Decoder in(frame.payload);
+  const auto lease = take<LeaseRef>(in);
+  auto progress = take<Progress>(in);
+  if (!in.done()) return false;
+  engine_.report_progress(lease, std::move(progress));
   return true;
 }
 

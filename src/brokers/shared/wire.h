@@ -165,6 +165,12 @@ struct Fields<CancelOptions> {
   static auto of(auto& v) { return std::tie(v.state); }
 };
 template <>
+struct Fields<JobEdit> {
+  static auto of(auto& v) {
+    return std::tie(v.body, v.content_type, v.headers, v.queue, v.priority, v.retry, v.time_limit, v.due);
+  }
+};
+template <>
 struct Fields<ReplayOptions> {
   static auto of(auto& v) { return std::tie(v.keep_attempts, v.delay); }
 };

@@ -31,6 +31,13 @@ std::optional<std::string> JobCensus::apply_accepted(const RecordFacts& facts, c
     found->second = {State::kWaiting, address, 0};
     return std::nullopt;
   }
+  if (facts.edits) {
+    if (found == jobs_.end() || (found->second.state != State::kWaiting && found->second.state != State::kDead)) {
+      return misfit(facts.type, id, "which neither waits nor is dead and is edited");
+    }
+    found->second = {State::kWaiting, address, 0};
+    return std::nullopt;
+  }
   // A job that is done may have been forgotten, which is not written down, and have come again.
   if (found != jobs_.end() && found->second.state != State::kDone) {
     return misfit(facts.type, id, "which is there already");

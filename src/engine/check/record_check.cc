@@ -58,7 +58,7 @@ Problem accepted(Bytes& in, std::uint8_t version, RecordFacts& facts) {
   const std::uint8_t more = in.u8();
   if (more >= 16) return "unknown flags";
   const std::uint8_t relations = version > 1 ? in.u8() : 0;
-  if (relations >= 16) return "unknown flags";
+  if (relations >= 32) return "unknown flags";
   skip_time(in);
   in.count();
   if (in.string().empty()) return "a job without a kind";
@@ -75,6 +75,7 @@ Problem accepted(Bytes& in, std::uint8_t version, RecordFacts& facts) {
   }
   if (relations & 4) in.id();
   if (relations & 8) in.count();
+  facts.edits = (relations & 16) != 0;
   if (more & 2) in.count();
   if (more & 4) facts.replaces_body = in.count() != 0;
   if (more & 8) {

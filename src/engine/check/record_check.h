@@ -36,6 +36,7 @@ struct RecordFacts {
   RecordType type = RecordType::kMark;
   std::vector<JobId> ids = {};      // One, or of granted, removed and delivered any number.
   bool replaces_body = false;       // accepted: of a running job, which waits again.
+  bool edits = false;               // accepted: of a job that waits or is dead.
   bool dead = false;                // changed.
   std::uint8_t cause = 0;           // changed, removed.
   std::uint64_t moved_from = 0;     // moved: the old address.

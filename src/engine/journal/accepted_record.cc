@@ -15,7 +15,7 @@ constexpr std::uint8_t kQueue = 1, kUniqueKey = 2, kPriority = 4, kExpires = 8, 
 // The second flags byte.
 constexpr std::uint8_t kDueIsWall = 1, kAttempts = 2, kToken = 4, kPast = 8, kAllOfSecond = 15;
 // The third one, in version 2.
-constexpr std::uint8_t kGroup = 1, kAfter = 2, kFlow = 4, kUniqueFor = 8, kAllOfThird = 15;
+constexpr std::uint8_t kGroup = 1, kAfter = 2, kFlow = 4, kUniqueFor = 8, kEdited = 16, kAllOfThird = 31;
 }  // namespace accepted
 
 // What recovery needs stands first, so that it need not look at the rest.
@@ -61,6 +61,7 @@ const char* get_front(Decoder& in, std::uint8_t version, AcceptedFront& out) {
   if (out.more_flags & accepted::kAttempts && !get_u32(in, brief.attempts)) return "its attempts are out of range";
   brief.token = out.more_flags & accepted::kToken ? in.count() : 0;
   brief.due_is_wall = (out.more_flags & accepted::kDueIsWall) != 0;
+  brief.edited = (third_flags & accepted::kEdited) != 0;
   brief.has_expiry = (out.flags & accepted::kExpires) != 0;
   return nullptr;
 }
@@ -79,8 +80,8 @@ std::uint8_t flags_of(const Job& job) {
   return flags;
 }
 
-std::uint8_t third_flags_of(const Job& job) {
-  std::uint8_t flags = 0;
+std::uint8_t third_flags_of(const Job& job, bool edited = false) {
+  std::uint8_t flags = edited ? accepted::kEdited : 0;
   if (!job.group.empty()) flags |= accepted::kGroup;
   if (!job.after.empty()) flags |= accepted::kAfter;
   if (!job.flow.is_nil()) flags |= accepted::kFlow;
@@ -143,7 +144,7 @@ RecordRef append(Journal& journal, const Job& job, const Acceptance& how, const 
   const bool use_written = !written.bytes.empty() && (more_flags & ~accepted::kDueIsWall) == 0;
   const std::uint8_t flags = use_written ? written.flags : flags_of(job);
 
-  const std::uint8_t third_flags = use_written ? 0 : third_flags_of(job);
+  const std::uint8_t third_flags = use_written ? 0 : third_flags_of(job, how.edited);
 
   Encoder& out = begin(journal, RecordType::kAccepted, third_flags != 0 ? kSecondVersion : kFirstVersion);
   out.id_and_bytes(job.id, flags, more_flags);
@@ -193,6 +194,7 @@ Status decode(const RecordView& view, Accepted& out) {
   out.how.due_is_wall = front.brief.due_is_wall;
   out.how.attempts = front.brief.attempts;
   out.how.token = front.brief.token;
+  out.how.edited = front.brief.edited;
   Job& job = out.job;
   job.id = front.brief.id;
   job.kind = front.brief.kind;
@@ -248,7 +250,8 @@ AcceptedBrief brief_of(const Job& job, const Acceptance& how) {
           .after = {reinterpret_cast<const char*>(job.after.data()), job.after.size() * JobId::kSize},
           .after_death = job.after_death,
           .flow = job.flow,
-          .unique_for = job.unique_for};
+          .unique_for = job.unique_for,
+          .edited = how.edited};
 }
 
 }  // namespace bide::engine::journal

@@ -49,6 +49,7 @@ struct Acceptance {
   Past past;                 // Not empty when an attempt replaced the body.
   std::uint32_t attempts = 0;
   std::uint64_t token = 0;  // Not 0: the settle that replaced the body; ends that lease.
+  bool edited = false;      // The job is there already, and waits or is dead: it is like this from now on.
 };
 
 struct Accepted {
@@ -186,6 +187,7 @@ struct AcceptedBrief {
   AfterDeath after_death = AfterDeath::kHold;
   JobId flow = {};
   Milliseconds unique_for{0};
+  bool edited = false;
 };
 Status decode(const RecordView& view, AcceptedBrief& out);
 AcceptedBrief brief_of(const Job& job, const Acceptance& how);
