@@ -21,9 +21,11 @@ bool is_logged(const Route& route) {
   return (route.scope == Scope::kAdmin || route.scope == Scope::kWrite) && !enqueues;
 }
 
-// What the body chooses: its ids, or its filter.
-std::string chosen_by(std::string_view body) {
+// What the body chooses: its ids, or its filter. Of the changes of one job, which fields: not what they hold.
+std::string chosen_by(const Request& request) {
   std::string text;
+  const std::string_view body = request.body;
+  const bool is_edit = request.method == Method::kPatch;
   wire::JsonReader in(body);
   in.object();
   while (const auto name = in.field()) {
@@ -38,6 +40,9 @@ std::string chosen_by(std::string_view body) {
       text = std::to_string(count) + " jobs" + ids + (count > kShownIds ? " ..." : "");
     } else if (*name == "filter") {
       text = "filter " + std::string(in.raw().substr(0, kShownFilter));
+    } else if (is_edit && text.size() < kShownFilter) {
+      text += (text.empty() ? "" : ", ") + std::string(name->substr(0, 64));
+      in.raw();
     } else {
       in.raw();
     }
@@ -69,7 +74,7 @@ class LoggedReply : public ReplyTarget {
         peer_(request.peer),
         method_(request.method),
         path_(request.path),
-        chosen_(chosen_by(request.body)),
+        chosen_(chosen_by(request)),
         reply_(std::move(reply)) {}
 
   void send(Response response) override {

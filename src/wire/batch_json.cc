@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
+#include "core/did_you_mean.h"
+#include "core/job_rules.h"
+#include "core/quote.h"
 #include "wire/answer.h"
 #include "wire/fields.h"
 #include "wire/lease_json.h"
@@ -23,7 +27,7 @@ Problem too_many() {
 void read_item(JsonReader& in, Time now, std::string_view callback_queue, BatchItem& item) {
   in.type();  // Past the white space.
   const JsonReader::Place place = in.place();
-  item.problem = read_job(in, now, item.job, callback_queue);
+  item.problem = read_job(in, now, item.job, callback_queue, &item.labels);
   if (item.problem || !in.ok()) {
     if (!item.problem) item.problem = problem_of(in.fault());
     in.go_back(place);
@@ -104,6 +108,87 @@ std::optional<Problem> read_ndjson_batch(std::string_view body, Time now, Batch&
 
 namespace {
 
+// The labels of a batch, and who has them.
+class LabelledItems {
+ public:
+  explicit LabelledItems(Batch& batch) : items_(batch.items), waiting_(batch.items.size()) {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      BatchItem& item = items_[i];
+      if (item.labels.label.empty()) continue;
+      if (!places_.emplace(item.labels.label, i).second && !item.problem) {
+        item.problem = make_problem("invalid_label",
+                                    "label " + core::quoted(item.labels.label) + " is given to two jobs; a label is for one",
+                                    "label");
+      }
+    }
+  }
+
+  void resolve(Time now, const std::function<JobId()>& make_id) {
+    for (BatchItem& item : items_) {
+      if (!item.labels.label.empty() && item.job.id.is_nil()) item.job.id = make_id();
+    }
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      BatchItem& item = items_[i];
+      if (item.problem) continue;
+      for (const std::string& label : item.labels.after) {
+        if (const auto place = find(i, "after", label)) item.job.after.push_back(items_[*place].job.id);
+      }
+      if (!item.labels.flow.empty()) {
+        if (const auto place = find(i, "flow", item.labels.flow)) item.job.flow = items_[*place].job.id;
+      }
+      // Its ids are all there only now.
+      if (!item.problem && !item.labels.after.empty()) item.problem = problem_of(core::find_problem(item.job, now));
+    }
+    refuse_dependents();
+  }
+
+ private:
+  std::optional<std::size_t> find(std::size_t i, std::string_view field, const std::string& label) {
+    const auto found = places_.find(label);
+    if (found != places_.end()) {
+      waiting_[found->second].push_back(i);
+      return found->second;
+    }
+    std::vector<std::string_view> known;
+    for (const auto& [name, place] : places_) known.push_back(name);
+    items_[i].problem = make_problem("invalid_label",
+                                     std::string(field) + ": no job of this request has the label " + core::quoted(label) +
+                                         core::did_you_mean(label, known),
+                                     std::string(field));
+    return std::nullopt;
+  }
+
+  void refuse_dependents() {
+    std::vector<std::size_t> bad;
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (items_[i].problem) bad.push_back(i);
+    }
+    while (!bad.empty()) {
+      const std::size_t named = bad.back();
+      bad.pop_back();
+      for (const std::size_t i : waiting_[named]) {
+        if (items_[i].problem) continue;
+        items_[i].problem = make_problem(
+            "aborted", "the job with the label " + core::quoted(items_[named].labels.label) + " is not valid", "after");
+        bad.push_back(i);
+      }
+    }
+  }
+
+  std::vector<BatchItem>& items_;
+  std::vector<std::vector<std::size_t>> waiting_;  // Who names each item.
+  std::map<std::string_view, std::size_t> places_;
+};
+
+}  // namespace
+
+void resolve_labels(Batch& batch, Time now, const std::function<JobId()>& make_id) {
+  const auto has_labels = [](const BatchItem& item) { return !item.labels.empty(); };
+  if (std::any_of(batch.items.begin(), batch.items.end(), has_labels)) LabelledItems(batch).resolve(now, make_id);
+}
+
+namespace {
+
 // What became of one item, as whoever asked sees it.
 struct Answered {
   Enqueued enqueued = {};
@@ -114,6 +199,8 @@ constexpr auto kAnsweredRows = std::to_array<Field<Answered>>({
     field<&Answered::enqueued, &Enqueued::id>("id"),
     field<&Answered::enqueued, &Enqueued::existed>("existed").says(
         "A job with this id was there already; nothing was written."),
+    field<&Answered::enqueued, &Enqueued::replaced>("replaced").says(
+        "It took the place of the job with this id, which held its unique key."),
     row<Answered, Answered>("problem", ref("Problem"),
                             [](JsonReader& in, const auto&, Answered& answered) -> MaybeProblem {
                               answered.problem = read_problem(in);
@@ -123,6 +210,7 @@ constexpr auto kAnsweredRows = std::to_array<Field<Answered>>({
 
 void write_enqueued(JsonWriter& out, const BatchItem& item, const BatchResult& result) {
   out.field("id", result.enqueued.id).field("existed", result.enqueued.existed);
+  if (result.enqueued.replaced) out.field("replaced", true);
   if (item.warnings.empty()) return;
   out.name("warnings").begin_array();
   for (const std::string& warning : item.warnings) out.string(warning);
@@ -131,7 +219,7 @@ void write_enqueued(JsonWriter& out, const BatchItem& item, const BatchResult& r
 
 void write_result(JsonWriter& out, std::size_t index, const BatchItem& item, const BatchResult& result) {
   out.begin_object().field("index", index);
-  write_status(out, result.problem, result.enqueued.existed ? 200 : 201);
+  write_status(out, result.problem, result.enqueued.existed || result.enqueued.replaced ? 200 : 201);
   if (!result.problem) write_enqueued(out, item, result);
   out.end_object();
 }
@@ -196,11 +284,11 @@ void add_batch_schemas(Schemas& schemas) {
   schemas.push_back({"EnqueueRequest", any_of({one, array, list_schema("jobs", "Job", kMostItems)})});
   const auto index = std::to_array<Field<>>({
       shape("index", kIntegerType).always(),
-      shape("status", kIntegerType).always().says("201, 200 when it existed, or that of the problem."),
+      shape("status", kIntegerType).always().says("201, 200 when it existed or replaced another, or that of the problem."),
   });
   const auto warnings = std::to_array<Field<>>({shape("warnings", list_of(kStringType))});
   schemas.push_back(
-      {"Enqueued", object_schema({.required = {"id", "existed"}}, std::span(kAnsweredRows).first(2), warnings)});
+      {"Enqueued", object_schema({.required = {"id", "existed"}}, std::span(kAnsweredRows).first(3), warnings)});
   schemas.push_back({"EnqueueResult", object_schema({}, index, kAnsweredRows, warnings)});
   schemas.push_back({"EnqueueResults", object_schema({}, std::to_array<Field<>>({
                                                              shape("results", list_of(ref("EnqueueResult"))).always(),

@@ -1,7 +1,8 @@
 // Jobs to be enqueued, one or many, and what became of each, as JSON.
 //
 //   request   {job}   or   [job, ...]   or   {"jobs":[job, ...]}   or, as application/x-ndjson, one job a line
-//   answer    one:   {"id":"...","existed":false,"warnings":["due is in the past: the job runs now"]}
+//   answer    one:   {"id":"...","existed":false,"warnings":["due is in the past: the job runs now"]}, and "replaced":true
+//                    when it took the place of the job with this id
 //             many:  {"results":[{"index":0,"status":201,"id":"...","existed":false},
 //                                {"index":1,"status":422,"problem":{"code":"missing_field",...}}],
 //                     "enqueued":1,"failed":1}
@@ -10,6 +11,7 @@
 
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +27,7 @@ inline constexpr std::string_view kNdjsonContentType = "application/x-ndjson";
 
 struct BatchItem {
   Job job = {};
+  JobLabels labels = {};
   std::string_view text = {};  // As it was sent.
   std::vector<std::string> warnings = {};
   std::optional<Problem> problem = {};
@@ -40,6 +43,11 @@ struct Batch {
 std::optional<Problem> read_batch(std::string_view body, Time now, Batch& batch, std::string_view callback_queue = {});
 std::optional<Problem> read_ndjson_batch(std::string_view body, Time now, Batch& batch,
                                          std::string_view callback_queue = {});
+
+// Puts ids in place of the labels by which jobs of one batch name each other; `make_id` gives them where the job has none.
+// A label that nobody has, or two, is a problem of its item. A job that names one with a problem has one too: it would wait
+// for ever.
+void resolve_labels(Batch& batch, Time now, const std::function<JobId()>& make_id);
 
 // What became of one item.
 struct BatchResult {

@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "core/job_rules.h"
 #include "wire/fields.h"
 #include "wire/filter_query.h"
+#include "wire/job_json.h"
 #include "wire/lease_json.h"
 
 namespace bide::wire {
@@ -21,28 +21,6 @@ MaybeProblem too_far(std::string_view field) {
   return make_problem("too_far", "delay is too far away; allowed: 0 to 36500d (100 years)", std::string(field));
 }
 
-// ---- Reschedule.
-
-struct Rescheduling {
-  Time now = {};
-  Time due = {};
-};
-
-template <auto kTake>
-MaybeProblem read_delay(JsonReader& in, const Field<Rescheduling>& row, Rescheduling& request) {
-  Milliseconds delay{0};
-  if (MaybeProblem problem = kTake(in, row.name, delay)) return problem;
-  if (delay > Limits::kDelay) return too_far(row.name);
-  request.due = request.now + delay;
-  return std::nullopt;
-}
-
-constexpr auto kRescheduleRows = std::to_array<Field<Rescheduling>>({
-    field<&Rescheduling::due>("due").one_of(1),
-    row("delay", ref("Duration"), read_delay<take_duration>).one_of(1),
-    row("delay_ms", kIntegerType, read_delay<take_milliseconds>).one_of(1).at_least(0),
-});
-
 // ---- A choice of jobs, and what cancel and replay add to it.
 
 MaybeProblem read_filter_value(JsonReader& in, const Field<JobFilter>& row, JobFilter& filter) {
@@ -51,10 +29,17 @@ MaybeProblem read_filter_value(JsonReader& in, const Field<JobFilter>& row, JobF
   return read_filter_field(row.name, value, filter);
 }
 
+MaybeProblem read_filter_headers(JsonReader& in, const Field<JobFilter>& row, JobFilter& filter) {
+  return take_headers(in, row.name, filter.headers);
+}
+
 constexpr auto kFilterRows = std::to_array<Field<JobFilter>>({
     row("state", kStringType, read_filter_value),
     row("queue", kStringType, read_filter_value),
     row("kind", kStringType, read_filter_value),
+    row("group", kStringType, read_filter_value),
+    row("flow", kUuidType, read_filter_value),
+    row("headers", ref("Headers"), read_filter_headers).says("All of these, with these values."),
     row("error", kStringType, read_filter_value).says("Contained in the newest error text."),
     row("since", kTimeType, read_filter_value),
     row("until", kTimeType, read_filter_value),
@@ -91,6 +76,8 @@ constexpr auto kChangeRows = std::to_array<Field<ChangeRequest>>({
 constexpr auto kCancelRows = std::span<const Field<ChangeRequest>>(kChangeRows).first(5);
 constexpr auto kChoiceRows = kCancelRows.subspan(1);
 constexpr auto kReplayRows = std::span<const Field<ChangeRequest>>(kChangeRows).subspan(1);
+constexpr auto kFlowReplayRows = kReplayRows.subspan(3);
+constexpr auto kFlowCancelRows = kFlowReplayRows.first(1);
 
 MaybeProblem read_chosen(std::string_view body, std::span<const Field<ChangeRequest>> rows, ChangeRequest& request) {
   FieldReader<ChangeRequest> fields(rows);
@@ -109,6 +96,13 @@ MaybeProblem read_chosen(std::string_view body, std::span<const Field<ChangeRequ
   return std::nullopt;
 }
 
+MaybeProblem read_options(std::string_view body, std::span<const Field<ChangeRequest>> rows, ChangeRequest& request) {
+  if (is_blank(body)) return std::nullopt;
+  FieldReader<ChangeRequest> fields(rows);
+  if (MaybeProblem problem = read_request(body, "", fields, request)) return problem;
+  return request.replay.delay > Limits::kDelay ? too_far("delay") : std::nullopt;
+}
+
 std::string ids_json(const Ids& ids, auto options) {
   return object_text([&](JsonWriter& out) {
     write_value(out.name("ids"), ids);
@@ -117,22 +111,6 @@ std::string ids_json(const Ids& ids, auto options) {
 }
 
 }  // namespace
-
-std::optional<Problem> read_reschedule(std::string_view body, Time now, Time& due) {
-  Rescheduling request{.now = now};
-  FieldReader<Rescheduling> fields(kRescheduleRows);
-  constexpr std::string_view kExample = "{\"due\":\"2026-01-02T03:04:05Z\"} or {\"delay\":\"10m\"}";
-  if (MaybeProblem problem = read_request(body, kExample, fields, request)) return problem;
-  const bool given = fields.has("due") || fields.has("delay") || fields.has("delay_ms");
-  if (!given) return make_problem("missing_field", "due is missing; give due or delay", "due");
-  due = request.due;
-  // Checked as if it were that of a new job.
-  return problem_of(core::find_problem(Job{.kind = "any", .due = due}, now));
-}
-
-std::string reschedule_json(Time due) {
-  return object_text([&](JsonWriter& out) { out.field("due", due); });
-}
 
 std::optional<Problem> read_cancel(std::string_view body, ChangeRequest& request) {
   return read_chosen(body, kCancelRows, request);
@@ -155,6 +133,14 @@ std::optional<Problem> read_replay(std::string_view body, ChangeRequest& request
   return read_chosen(body, kReplayRows, request);
 }
 
+std::optional<Problem> read_flow_cancel(std::string_view body, ChangeRequest& request) {
+  return read_options(body, kFlowCancelRows, request);
+}
+
+std::optional<Problem> read_flow_replay(std::string_view body, ChangeRequest& request) {
+  return read_options(body, kFlowReplayRows, request);
+}
+
 std::string replay_json(const std::vector<JobId>& ids, const ReplayOptions& options) {
   return ids_json(ids, [&](JsonWriter& out) {
     if (options.keep_attempts) out.field("keep_attempts", true);
@@ -163,11 +149,12 @@ std::string replay_json(const std::vector<JobId>& ids, const ReplayOptions& opti
 }
 
 void add_change_schemas(Schemas& schemas) {
-  schemas.push_back({"Reschedule", object_schema({}, kRescheduleRows)});
   schemas.push_back({"Cancel", object_schema({}, kCancelRows)});
   schemas.push_back({"Filter", object_schema({}, kFilterRows)});
   schemas.push_back({"Choice", object_schema({}, kChoiceRows)});
   schemas.push_back({"Replay", object_schema({}, kReplayRows)});
+  schemas.push_back({"FlowCancel", object_schema({}, kFlowCancelRows)});
+  schemas.push_back({"FlowReplay", object_schema({}, kFlowReplayRows)});
 }
 
 }  // namespace bide::wire

@@ -1,8 +1,9 @@
 // Requests that change jobs that are there, as JSON.
 //
-//   reschedule   {"due":"2026-01-02T03:04:05Z"}   or   {"delay":"10m"}   or   {"delay_ms":600000}
+//   an edit      in wire/edit_json.h
 //   a choice     {"ids":["..."]}   or
-//   {"filter":{"queue":"mail","kind":"send","error":"timeout","since":...,"until":...},
+//   {"filter":{"queue":"mail","kind":"send","group":...,"flow":...,"headers":{"tenant":"acme"},"error":"timeout",
+//              "since":...,"until":...},
 //                "limit":100,"dry_run":true}; every job that can be meant when "filter" is {} and there is no limit
 //   cancel       a choice, and "state":"dead": only those that are in it
 //   replay       a choice, and "keep_attempts":true, "delay":"10s"
@@ -18,9 +19,6 @@
 #include "wire/problem.h"
 
 namespace bide::wire {
-
-std::optional<Problem> read_reschedule(std::string_view body, Time now, Time& due);
-std::string reschedule_json(Time due);
 
 struct Choice {
   std::vector<JobId> ids = {};
@@ -40,6 +38,9 @@ std::optional<Problem> read_cancel(std::string_view body, ChangeRequest& request
 std::string cancel_json(const std::vector<JobId>& ids, const CancelOptions& options);
 std::optional<Problem> read_choice(std::string_view body, Choice& choice);
 std::optional<Problem> read_replay(std::string_view body, ChangeRequest& request);
+// For the jobs of a flow, which the path names: only the options. No body at all is good, too.
+std::optional<Problem> read_flow_cancel(std::string_view body, ChangeRequest& request);
+std::optional<Problem> read_flow_replay(std::string_view body, ChangeRequest& request);
 std::string replay_json(const std::vector<JobId>& ids, const ReplayOptions& options);
 
 }  // namespace bide::wire

@@ -87,6 +87,10 @@ inline constexpr std::string_view kSchemaName<AttemptError> = "AttemptError";
 template <>
 inline constexpr std::string_view kSchemaName<JobPast> = "JobPast";
 template <>
+inline constexpr std::string_view kSchemaName<Step> = "Step";
+template <>
+inline constexpr std::string_view kSchemaName<Progress> = "Progress";
+template <>
 inline constexpr std::string_view kSchemaName<JobInfo> = "JobInfo";
 
 template <class M>
@@ -175,6 +179,10 @@ std::span<const Field<AttemptError>> rows_of<AttemptError>();
 template <>
 std::span<const Field<JobPast>> rows_of<JobPast>();
 template <>
+std::span<const Field<Step>> rows_of<Step>();
+template <>
+std::span<const Field<Progress>> rows_of<Progress>();
+template <>
 std::span<const Field<JobInfo>> rows_of<JobInfo>();
 
 // A job's information has the fields of the job as well.
@@ -242,7 +250,7 @@ class FieldReader {
   }
 
   MaybeProblem read(JsonReader& in, const Field<W, R>& row, R& target) {
-    const std::uint32_t bit = 1u << (&row - rows_.data());
+    const std::uint64_t bit = std::uint64_t{1} << (&row - rows_.data());
     if ((seen_ & bit) != 0) return duplicate_field(row.name);
     if (row.group != 0) {
       for (const Field<W, R>& other : rows_) {
@@ -272,7 +280,7 @@ class FieldReader {
 
  private:
   const std::span<const Field<W, R>> rows_;
-  std::uint32_t seen_ = 0;  // Bits by place in the table.
+  std::uint64_t seen_ = 0;  // Bits by place in the table.
 };
 
 // An object of a request: any other field is a problem. Faults of the JSON stay in the reader.
@@ -487,7 +495,9 @@ std::span<const Schema> schemas();
 void add_batch_schemas(Schemas& schemas);
 void add_change_schemas(Schemas& schemas);
 void add_dashboard_schemas(Schemas& schemas);
+void add_edit_schemas(Schemas& schemas);
 void add_event_schemas(Schemas& schemas);
+void add_flow_schemas(Schemas& schemas);
 void add_info_schemas(Schemas& schemas);
 void add_job_schemas(Schemas& schemas);
 void add_lease_schemas(Schemas& schemas);

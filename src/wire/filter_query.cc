@@ -19,9 +19,10 @@ namespace {
 using core::quoted;
 
 constexpr auto kNames =
-    std::to_array<std::string_view>({"state", "queue", "kind", "error", "since", "until", "cursor", "limit", "bodies"});
+    std::to_array<std::string_view>({"state", "queue", "kind", "group", "flow", "header.NAME", "error", "since", "until", "cursor", "limit", "bodies"});
+constexpr std::string_view kHeaderName = "header.";
 constexpr std::array kStates = {JobState::kScheduled, JobState::kReady, JobState::kRunning, JobState::kDone,
-                                JobState::kDead};
+                                JobState::kDead, JobState::kWaiting};
 
 Problem invalid(std::string_view name, const std::string& text) {
   return make_problem("invalid_parameter", std::string(name) + ": " + text, std::string(name));
@@ -49,7 +50,7 @@ std::optional<Problem> read_state(std::string_view text, JobState& out) {
     out = state;
     return std::nullopt;
   }
-  return invalid("state", "unknown state " + quoted(text) + "; allowed: scheduled, ready, running, done, dead" +
+  return invalid("state", "unknown state " + quoted(text) + "; allowed: scheduled, ready, running, done, dead, waiting" +
                               core::did_you_mean(text, names));
 }
 
@@ -73,8 +74,14 @@ std::optional<Problem> read_filter_field(std::string_view name, std::string_view
     filter.kind = value;
     return find_name_problem({.kind = filter.kind});
   }
-  if (name == "error") {
-    filter.error = value;
+  if (name == "flow") {
+    const auto id = JobId::parse(value);
+    if (!id) return invalid(name, id.error().message);
+    filter.flow = *id;
+    return std::nullopt;
+  }
+  if (name == "error" || name == "group") {
+    (name == "error" ? filter.error : filter.group) = value;
   } else {
     const auto time = core::parse_time(value);
     if (!time) return invalid(name, time.error().message);
@@ -86,6 +93,10 @@ std::optional<Problem> read_filter_field(std::string_view name, std::string_view
 std::optional<Problem> read_list_query(const std::map<std::string, std::string>& query, ListRequest& request) {
   request.filter.bodies = false;
   for (const auto& [name, value] : query) {
+    if (name.size() > kHeaderName.size() && name.starts_with(kHeaderName)) {
+      request.filter.headers.emplace_back(name.substr(kHeaderName.size()), value);
+      continue;
+    }
     if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
       return make_problem("unknown_parameter", "unknown parameter " + quoted(name) + core::did_you_mean(name, kNames),
                           name);
@@ -117,6 +128,12 @@ std::string list_query(const ListRequest& request) {
   if (!states.empty()) query += "&state=" + states;
   add("queue", filter.queue);
   add("kind", filter.kind);
+  add("group", filter.group);
+  if (!filter.flow.is_nil()) add("flow", filter.flow.to_string());
+  // Also an empty value: it is not the same as none.
+  for (const auto& [name, value] : filter.headers) {
+    query += "&" + std::string(kHeaderName) + core::escape_url(name) + "=" + core::escape_url(value);
+  }
   add("error", filter.error);
   if (filter.since) add("since", core::format_time(*filter.since));
   if (filter.until) add("until", core::format_time(*filter.until));

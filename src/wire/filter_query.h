@@ -1,5 +1,5 @@
-// JobFilter as the query of a URL: ?state=ready,scheduled&queue=mail&kind=send&error=timeout&since=...&until=...
-// &cursor=...&limit=50&bodies=true
+// JobFilter as the query of a URL: ?state=ready,scheduled&queue=mail&kind=send&group=tenant:42&flow=...&header.tenant=acme
+// &error=timeout&since=...&until=...&cursor=...&limit=50&bodies=true
 
 #pragma once
 
@@ -24,7 +24,7 @@ inline constexpr std::size_t kLongestPage = 1000;
 // Any other name is a problem. An empty value is as good as none.
 std::optional<Problem> read_list_query(const std::map<std::string, std::string>& query, ListRequest& request);
 
-// One field of a filter by its name above, which is one of them. An empty value changes nothing.
+// One field of a filter by its name above, which is one of them and not header. An empty value changes nothing.
 std::optional<Problem> read_filter_field(std::string_view name, std::string_view value, JobFilter& filter);
 // 422 when a queue, or a kind, cannot have this name.
 std::optional<Problem> find_name_problem(const Job& named);

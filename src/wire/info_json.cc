@@ -26,6 +26,18 @@ constexpr auto kErrorRows = std::to_array<Field<AttemptError>>({
     base64<&AttemptError::text>("text_base64"),
 });
 
+constexpr auto kStepRows = std::to_array<Field<Step>>({
+    always<&Step::name>("name"),
+    bytes<&Step::result>("result").says("As text."),
+    base64<&Step::result>("result_base64").says("Bytes that are not text."),
+});
+
+constexpr auto kProgressRows = std::to_array<Field<Progress>>({
+    always<&Progress::part>("part").within(0, 1).says("From 0 to 1."),
+    bytes<&Progress::note>("note").unless_empty(),
+    base64<&Progress::note>("note_base64"),
+});
+
 // Named as JobInfo has them.
 constexpr auto kPastRows = std::to_array<Field<JobPast>>({
     field<&JobPast::attempts>("attempts").within(0, Limits::kAttempts).says("Started so far."),
@@ -58,6 +70,9 @@ constexpr auto kJobInfoRows = std::to_array<Field<JobInfo>>({
     always<&JobInfo::history>("errors"),
     bytes<&JobInfo::worker>("worker").unless_empty().says("Running: who has it."),
     base64<&JobInfo::worker>("worker_base64"),
+    maybe<&JobInfo::progress>("progress").says("Running: how far it is."),
+    maybe<&JobInfo::steps>("steps").says("Done so far: they are not done again."),
+    maybe<&JobInfo::waits_for>("waits_for").says("Waiting: for so many of after."),
     bytes<&JobInfo::note>("note").unless_empty().says("Why it was returned."),
     base64<&JobInfo::note>("note_base64"),
     maybe<&JobInfo::finished>("finished"),
@@ -87,6 +102,7 @@ constexpr auto kQueueRows = std::to_array<Field<QueueInfo>>({
     always<&QueueInfo::paused>("paused"),
     always<&QueueInfo::scheduled>("scheduled"),
     always<&QueueInfo::ready>("ready"),
+    always<&QueueInfo::waiting>("waiting").says("For other jobs."),
     always<&QueueInfo::running>("running"),
     always<&QueueInfo::dead>("dead"),
     always<&QueueInfo::done>("done").says("Still remembered."),
@@ -173,6 +189,11 @@ constexpr auto kCapabilityRows = std::to_array<Field<Capabilities>>({
         .says("Jobs from another broker keep attempts and errors: bide move goes there."),
     field<&Capabilities::events>("events").says("Events are published to the queues that are bound to their topic."),
     field<&Capabilities::group_limits>("group_limits").says("The limits of a binding are obeyed."),
+    field<&Capabilities::edit>("edit").says("Jobs that wait or are dead can be changed."),
+    field<&Capabilities::unique_windows>("unique_windows").says("unique_for and on_conflict are obeyed."),
+    field<&Capabilities::dependencies>("dependencies").says("Jobs can wait for jobs, and share a flow."),
+    field<&Capabilities::progress>("progress").says("How far an attempt is, is kept and shown."),
+    field<&Capabilities::steps>("steps").says("Results of steps are kept for later attempts."),
     field<&Capabilities::virtual_time>("virtual_time").says("The test kit can move its clock."),
     always<&Capabilities::why_not>("why_not"),
 });
@@ -186,6 +207,14 @@ std::span<const Field<AttemptCounts>> rows_of<AttemptCounts>() {
 template <>
 std::span<const Field<AttemptError>> rows_of<AttemptError>() {
   return kErrorRows;
+}
+template <>
+std::span<const Field<Step>> rows_of<Step>() {
+  return kStepRows;
+}
+template <>
+std::span<const Field<Progress>> rows_of<Progress>() {
+  return kProgressRows;
 }
 template <>
 std::span<const Field<JobPast>> rows_of<JobPast>() {
@@ -223,8 +252,10 @@ std::span<const Field<Capabilities>> rows_of<Capabilities>() {
 void write_value(JsonWriter& out, const JobInfo& info) {
   out.begin_object();
   if (info.state == JobState::kDone) {
-    // Nothing is kept of what was given for the job.
+    // Nothing else is kept of what was given for the job.
     out.field("id", info.job.id).field("kind", info.job.kind).field("queue", info.job.queue);
+    if (!info.job.after.empty()) write_value(out.name("after"), info.job.after);
+    if (!info.job.flow.is_nil()) out.field("flow", info.job.flow);
   } else {
     write_fields(out, info.job, Detail::kShown);
   }
@@ -310,6 +341,8 @@ void add_info_schemas(Schemas& schemas) {
   schemas.push_back(
       {"AttemptCounts", object_schema({.text = "Attempts by how they ended, other than well."}, kCountsRows)});
   schemas.push_back({"AttemptError", object_schema({}, kErrorRows)});
+  schemas.push_back({"Step", object_schema({.text = "What a step of a handler came to."}, kStepRows)});
+  schemas.push_back({"Progress", object_schema({}, kProgressRows)});
   schemas.push_back(
       {"JobPast", object_schema({.text = "What became of a job before it came here. Needs the scope admin."}, kPastRows)});
   schemas.push_back(

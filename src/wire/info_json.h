@@ -1,7 +1,7 @@
 // What an inspector tells, as JSON, both ways. Reading is for answers of a server.
 //
-//   job           the fields of the job (wire/job_json.h) and state, due, attempts, counts, errors, worker, finished,
-//                 dead_reason, note, result
+//   job           the fields of the job (wire/job_json.h) and state, due, attempts, counts, errors, worker, progress, steps,
+//                 waits_for, finished, dead_reason, note, result
 //   jobs          {"jobs":[...],"next":"..."}   next is null on the last page
 //   queues        {"queues":[{"name":...,"paused":...,"scheduled":...,"ready":...,"oldest_ready":...,"workers":...}]}
 //   explanation   {"code":"no_worker","text":"..."}

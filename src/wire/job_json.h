@@ -29,10 +29,21 @@ inline constexpr std::string_view kRequestHeader = "bide-request";  // Digest of
 inline constexpr std::string_view kJsonContentType = "application/json";
 inline constexpr std::string_view kTextContentType = "text/plain; charset=utf-8";
 
+// How the jobs of one request name each other before they have ids: "label":"fetch" in one of them, "after":["#fetch"] or
+// "flow":"#fetch" in others.
+struct JobLabels {
+  std::string label = {};
+  std::vector<std::string> after = {};  // Without the #.
+  std::string flow = {};
+
+  bool empty() const { return label.empty() && after.empty() && flow.empty(); }
+};
+
 // Reads one job and checks it by core's rules. Faults of the JSON itself stay in the reader; anything else is the
 // problem, and then the reader stands in the middle of the object. Without `queue` in the JSON, a job with a callback
-// goes to `callback_queue`, if there is one, and any other to the queue it came with.
-std::optional<Problem> read_job(JsonReader& in, Time now, Job& job, std::string_view callback_queue = {});
+// goes to `callback_queue`, if there is one, and any other to the queue it came with. Without `labels`, one is a problem.
+std::optional<Problem> read_job(JsonReader& in, Time now, Job& job, std::string_view callback_queue = {},
+                                JobLabels* labels = nullptr);
 
 // Nothing is wrong with these, but hardly anybody means them.
 std::vector<std::string> warnings_of(const Job& job, Time now);
@@ -59,10 +70,12 @@ struct JobDraft {
   Job& job;
   bool has_content_type = false;
   Headers reserved = {};  // From callback, on_done, reply_queue.
+  JobLabels* labels = nullptr;
 };
 
 // Marks.
 inline constexpr unsigned kRequestOnly = 1;  // Not in answers.
+inline constexpr unsigned kEditable = 2;     // Can be changed while the job waits or is dead.
 
 using JobRow = Field<JobView, JobDraft>;
 std::span<const JobRow> job_rows();
@@ -94,6 +107,10 @@ std::string_view content_type_of(ContentForm form);
 // this when nobody says.
 std::string_view write_content(JsonWriter& out, std::string_view name, std::string_view content,
                                std::string_view content_type);
+
+// ---- Headers: an object, or pairs where a name comes twice.
+
+MaybeProblem take_headers(JsonReader& in, std::string_view field, Headers& out);
 
 // ---- Retry policies: the text of one, or an object.
 

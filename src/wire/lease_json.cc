@@ -6,6 +6,7 @@
 
 #include "core/duration.h"
 #include "core/job_rules.h"
+#include "core/number_text.h"
 #include "core/quote.h"
 #include "wire/answer.h"
 #include "wire/fields.h"
@@ -161,6 +162,8 @@ constexpr auto kLeaseRows = std::to_array<LeaseRow>({
     row("counts", type_of<AttemptCounts>(), read_lease_value<&Lease::counts>, write_set_lease_value<&Lease::counts>),
     row("errors", list_of(type_of<AttemptError>()), read_lease_value<&Lease::history>,
         write_set_lease_value<&Lease::history>),
+    row("steps", list_of(type_of<Step>()), read_lease_value<&Lease::steps>, write_set_lease_value<&Lease::steps>)
+        .says("Done by earlier attempts."),
 });
 
 // ---- Keeping leases alive.
@@ -174,22 +177,46 @@ constexpr auto kRefRows = std::to_array<Field<LeaseRef>>({
         .always(),
 });
 
-using Refs = std::vector<LeaseRef>;
+MaybeProblem read_progress(JsonReader& in, const Field<Extension>& row, Extension& extension) {
+  FieldReader<Progress> fields(rows_of<Progress>());
+  Progress& progress = extension.progress.emplace();
+  if (MaybeProblem problem = read_fields(in, fields, progress)) return problem;
+  if (!in.ok()) return wrong_type(in, row.name);
+  if (MaybeProblem problem = fields.find_missing()) return problem;
+  if (progress.part >= 0 && progress.part <= 1) return std::nullopt;
+  return make_problem("out_of_range", "progress: part is " + core::format_number(progress.part) + "; allowed: 0 to 1", "progress");
+}
 
-MaybeProblem read_refs(JsonReader& in, const Field<Refs>& row, Refs& leases) {
+constexpr auto kExtensionRows = std::to_array<Field<Extension>>({
+    field<&Extension::lease, &LeaseRef::id>("id").always(),
+    row<Extension, Extension>(
+        "token", kTokenType,
+        [](JsonReader& in, const auto& row, Extension& extension) { return take_token(in, row.name, extension.lease.token); },
+        [](JsonWriter& out, const auto&, const Extension& extension) { out.token(extension.lease.token); })
+        .always(),
+    row<Extension, Extension>("progress", type_of<Progress>(), read_progress,
+                              [](JsonWriter& out, const auto& row, const Extension& extension) {
+                                if (extension.progress) write_value(out.name(row.name), *extension.progress);
+                              })
+        .says("How far the attempt is."),
+});
+
+using Extensions = std::vector<Extension>;
+
+MaybeProblem read_extensions(JsonReader& in, const Field<Extensions>& row, Extensions& extensions) {
   in.array();
   while (in.element()) {
-    if (leases.size() == kMostItems) return too_many_items(row.name, kMostItems);
-    FieldReader<LeaseRef> fields(kRefRows);
-    MaybeProblem problem = read_fields(in, fields, leases.emplace_back());
+    if (extensions.size() == kMostItems) return too_many_items(row.name, kMostItems);
+    FieldReader<Extension> fields(kExtensionRows);
+    MaybeProblem problem = read_fields(in, fields, extensions.emplace_back());
     if (!problem && in.ok()) problem = fields.find_missing();
     if (problem) return problem;
   }
   return wrong_type(in, row.name);
 }
 
-constexpr auto kExtendRows = std::to_array<Field<Refs>>({
-    row("leases", list_of(ref("LeaseRef")), read_refs).always().at_most(kMostItems),
+constexpr auto kExtendRows = std::to_array<Field<Extensions>>({
+    row("leases", list_of(ref("Extension")), read_extensions).always().at_most(kMostItems),
 });
 
 // ---- Saving a body.
@@ -215,6 +242,25 @@ constexpr auto kSaveRows = std::to_array<SaveRow>({
     row("body_base64", kStringType, read_saved<ContentForm::kBase64>).one_of(kSavedBody),
 });
 
+// ---- Saving what a step came to.
+
+constexpr auto kStepRequestRows = std::to_array<Field<StepRequest>>({
+    field<&StepRequest::lease, &LeaseRef::id>("id").always(),
+    row<StepRequest, StepRequest>("token", kTokenType,
+                                  [](JsonReader& in, const auto& row, StepRequest& request) {
+                                    return take_token(in, row.name, request.lease.token);
+                                  })
+        .always(),
+    field<&StepRequest::step, &Step::name>("name").always().says("Unique among the steps of the job."),
+    field<&StepRequest::step, &Step::result>("result").one_of(1).says("As text."),
+    row<StepRequest, StepRequest>("result_base64", kStringType,
+                                  [](JsonReader& in, const auto& row, StepRequest& request) {
+                                    return take_base64(in, row.name, request.step.result);
+                                  })
+        .one_of(1)
+        .says("Bytes that are not text."),
+});
+
 // ---- What became of each lease.
 
 constexpr auto kExtendedRows = std::to_array<Field<Extended>>({
@@ -231,6 +277,10 @@ std::span<const Field<LeaseRef>> rows_of<LeaseRef>() {
 template <>
 std::span<const Field<Extended>> rows_of<Extended>() {
   return kExtendedRows;
+}
+template <>
+std::span<const Field<Extension>> rows_of<Extension>() {
+  return kExtensionRows;
 }
 
 std::optional<Problem> read_lease_request(std::string_view body, LeaseRequest& request) {
@@ -306,12 +356,12 @@ std::string leave_request_json(std::string_view poller) {
   return object_text([&](JsonWriter& out) { out.field("poller", poller); });
 }
 
-std::optional<Problem> read_extend_request(std::string_view body, std::vector<LeaseRef>& leases) {
-  FieldReader<Refs> fields(kExtendRows);
-  return read_request(body, "{\"leases\":[{\"id\":\"...\",\"token\":\"1\"}]}", fields, leases);
+std::optional<Problem> read_extend_request(std::string_view body, std::vector<Extension>& extensions) {
+  FieldReader<Extensions> fields(kExtendRows);
+  return read_request(body, "{\"leases\":[{\"id\":\"...\",\"token\":\"1\"}]}", fields, extensions);
 }
 
-std::string extend_request_json(const std::vector<LeaseRef>& leases) { return list_json("leases", leases, 70); }
+std::string extend_request_json(const std::vector<Extension>& extensions) { return list_json("leases", extensions, 70); }
 
 std::string extended_json(const std::vector<LeaseRef>& leases, const std::vector<Extended>& answers) {
   const auto write_answers = [&](JsonWriter& out) {
@@ -344,6 +394,19 @@ std::string save_request_json(const SaveRequest& request) {
   return object_text(write_save, request.body.size() + 100);
 }
 
+std::optional<Problem> read_step_request(std::string_view body, StepRequest& request) {
+  FieldReader<StepRequest> fields(kStepRequestRows);
+  return read_request(body, R"({"id":"...","token":"1","name":"charge","result":"..."})", fields, request);
+}
+
+std::string step_request_json(const StepRequest& request) {
+  const auto write_step = [&](JsonWriter& out) {
+    out.field("id", request.lease.id).token(request.lease.token);
+    write_rows(out, rows_of<Step>(), request.step);
+  };
+  return object_text(write_step, request.step.result.size() + 100);
+}
+
 void add_lease_schemas(Schemas& schemas) {
   schemas.push_back({"LeaseRequest", object_schema({}, kRequestRows)});
   schemas.push_back({"QueueShare", any_of({type_schema(kStringType), object_schema({}, kShareRows)})});
@@ -358,9 +421,10 @@ void add_lease_schemas(Schemas& schemas) {
           .says("How long the request was here. What else it took, it was on its way."),
   });
   schemas.push_back({"Leases", object_schema({}, leases)});
-  schemas.push_back({"LeaseRef", object_schema({}, kRefRows)});
+  schemas.push_back({"Extension", object_schema({}, kExtensionRows)});
   schemas.push_back({"ExtendRequest", object_schema({}, kExtendRows)});
   schemas.push_back({"SaveRequest", object_schema({}, kSaveRows)});
+  schemas.push_back({"StepRequest", object_schema({}, kStepRequestRows)});
   schemas.push_back({"Saved", object_schema(std::span<const FieldInfo>())});
   schemas.push_back({"ExtendedLease", object_schema({}, kRefRows, kExtendedRows)});
   schemas.push_back({"Extended", list_schema("leases", "ExtendedLease")});

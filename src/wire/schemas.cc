@@ -94,8 +94,8 @@ constexpr auto kJobResult = std::to_array<Field<>>({
     shape("result_base64", kStringType),
     shape("result_content_type", kStringType),
 });
-constexpr auto kRescheduled =
-    std::to_array<Field<>>({shape("id", kUuidType).always(), shape("due", kTimeType).always()});
+constexpr auto kEdited = std::to_array<Field<>>(
+    {shape("id", kUuidType).always(), shape("due", kTimeType).says("When it is another.")});
 constexpr auto kCancelled =
     std::to_array<Field<>>({shape("id", kUuidType).always(), shape("cancelled", kBooleanType).always()});
 constexpr auto kQueuePaused =
@@ -199,10 +199,12 @@ Schemas make_schemas() {
   add_info_schemas(all);
   add_dashboard_schemas(all);
   add_change_schemas(all);
+  add_edit_schemas(all);
+  add_flow_schemas(all);
   add_lease_schemas(all);
   add_settle_schemas(all);
   add_rows("JobResult", kJobResult);
-  add_rows("Rescheduled", kRescheduled);
+  add_rows("Edited", kEdited);
   add_rows("Cancelled", kCancelled);
   add_rows("QueuePaused", kQueuePaused);
   add_rows("Purged", kPurged);

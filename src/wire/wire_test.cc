@@ -236,17 +236,21 @@ TEST(LeaseJson, ARequestIsReadStrictly) {
 
 TEST(LeaseJson, ExtensionsReadBack) {
   const std::vector<LeaseRef> refs = {{kId, 7}, {kId, 8}};
-  std::vector<LeaseRef> read;
-  ASSERT_FALSE(read_extend_request(extend_request_json(refs), read));
+  std::vector<Extension> read;
+  ASSERT_FALSE(read_extend_request(extend_request_json({{refs[0], std::nullopt}, {refs[1], Progress{0.5, "half"}}}), read));
   ASSERT_EQ(read.size(), 2u);
-  EXPECT_EQ(read[1].token, 8u);
+  EXPECT_FALSE(read[0].progress);
+  EXPECT_EQ(read[1].lease.token, 8u);
+  EXPECT_EQ(read[1].progress, (Progress{0.5, "half"}));
   const auto answers = read_extended(extended_json(refs, {{.lost = true}, {.cancel_requested = true}}));
   ASSERT_TRUE(answers);
   EXPECT_TRUE((*answers)[0].lost);
   EXPECT_TRUE((*answers)[1].cancel_requested);
   for (const std::string body :
        {R"({})", R"({"leases":[{"id":"x","token":"1"}]})", R"({"leases":[{"token":"1"}]})", R"({"leases":5})",
-        R"({"leases":[{"id":"018f3c1e-7d5a-7000-8000-000000000001","token":"x"}]})", ""}) {
+        R"({"leases":[{"id":"018f3c1e-7d5a-7000-8000-000000000001","token":"x"}]})", "",
+        R"({"leases":[{"id":"018f3c1e-7d5a-7000-8000-000000000001","token":"1","progress":{}}]})",
+        R"({"leases":[{"id":"018f3c1e-7d5a-7000-8000-000000000001","token":"1","progress":{"part":1.5}}]})"}) {
     EXPECT_TRUE(read_extend_request(body, read)) << body;
   }
 }
@@ -427,7 +431,7 @@ TEST(Problem, EveryCodeOfCoreIsInTheTable) {
   for (const std::string_view code :
        {"missing_field", "invalid_kind_name", "invalid_queue_name", "too_far", "invalid_duration", "conflicting_fields",
         "invalid_header", "headers_too_large", "invalid_unique_key", "invalid_content_type", "invalid_priority",
-        "invalid_retry"}) {
+        "invalid_retry", "invalid_group", "invalid_predecessor", "too_many_predecessors", "invalid_past"}) {
     EXPECT_EQ(make_problem(code, "").status, 422) << code;
   }
 }
@@ -444,8 +448,31 @@ TEST(FilterQuery, IsReadStrictly) {
     EXPECT_EQ(read_list_query({{"limit", limit}}, request)->code, "invalid_limit") << limit;
   }
   EXPECT_EQ(read_list_query({{"stat", "ready"}}, request)->code, "unknown_parameter");
+  EXPECT_EQ(read_list_query({{"header.", "x"}}, request)->code, "unknown_parameter");
+  EXPECT_EQ(read_list_query({{"flow", "x"}}, request)->code, "invalid_parameter");
   EXPECT_EQ(read_list_query({{"state", "raedy"}}, request)->status, 400);
   EXPECT_EQ(read_list_query({{"since", "yesterday"}}, request)->status, 400);
+}
+
+TEST(FilterQuery, KnowsGroupsFlowsAndHeaders) {
+  ListRequest request;
+  ASSERT_FALSE(read_list_query({{"group", "tenant:42"},
+                                {"flow", kId.to_string()},
+                                {"header.tenant", "acme & co"},
+                                {"header.x y", ""},
+                                {"state", "waiting"}},
+                               request));
+  EXPECT_EQ(request.filter.group, "tenant:42");
+  EXPECT_EQ(request.filter.flow, kId);
+  EXPECT_EQ(request.filter.headers, (Headers{{"tenant", "acme & co"}, {"x y", ""}}));
+  EXPECT_EQ(request.filter.states, std::vector{JobState::kWaiting});
+  EXPECT_EQ(list_query(request), "limit=50&state=waiting&group=tenant%3A42&flow=" + kId.to_string() +
+                                     "&header.tenant=acme%20%26%20co&header.x%20y=");
+  ChangeRequest change;
+  ASSERT_FALSE(read_cancel(R"({"filter":{"headers":{"tenant":"acme"},"flow":")" + kId.to_string() + R"(","group":"g"}})", change));
+  EXPECT_EQ(change.choice.filter->headers, (Headers{{"tenant", "acme"}}));
+  EXPECT_EQ(change.choice.filter->flow, kId);
+  EXPECT_EQ(change.choice.filter->group, "g");
 }
 
 TEST(ChangeJson, ChoicesAreReadStrictly) {
@@ -464,14 +491,6 @@ TEST(ChangeJson, ChoicesAreReadStrictly) {
     ChangeRequest other;
     EXPECT_TRUE(read_replay(body, other)) << body;
   }
-  Time due;
-  ASSERT_FALSE(read_reschedule(R"({"delay":"10s"})", kNow, due));
-  EXPECT_EQ(due, kNow + 10s);
-  ASSERT_FALSE(read_reschedule(reschedule_json(kNow + 5h), kNow, due));
-  EXPECT_EQ(due, kNow + 5h);
-  EXPECT_EQ(read_reschedule(R"({"due":"9000-01-01T00:00:00Z"})", kNow, due)->code, "too_far");
-  EXPECT_EQ(read_reschedule(R"({"due":"x"})", kNow, due)->code, "invalid_time");
-  EXPECT_EQ(read_reschedule(R"({})", kNow, due)->code, "missing_field");
 }
 
 }  // namespace

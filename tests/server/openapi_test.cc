@@ -100,6 +100,19 @@ class OpenApi : public ApiBench {
   }
   // A request with a reply, one without, and events.
   void ask_for_replies_and_events();
+  // A flow on its way, cancelled and replayed.
+  void ask_about_flows() {
+    const Response made = checked(Method::kPost, "/v1/jobs", "/v1/jobs",
+                                  R"([{"kind":"b","label":"b","after":["#a"],"flow":"#a","queue":"flow","after_death":"cancel"},
+                                      {"kind":"a","label":"a","flow":"#a","queue":"flow","unique_key":"k","unique_for":"1h",
+                                       "on_conflict":"replace"}])");
+    const auto results = items_of(made.body, "results");
+    const std::string flow = "/v1/flows/" + (results.empty() ? "018f3c1e-7d5a-7000-8000-000000000001" : field_of(results.at(1), "id"));
+    checked(Method::kGet, flow, "/v1/flows/{id}");
+    checked(Method::kPost, flow + "/replay", "/v1/flows/{id}/replay", R"({"keep_attempts":true,"delay":"1s"})");
+    checked(Method::kPost, flow + "/cancel", "/v1/flows/{id}/cancel", R"({"dry_run":true})");
+    checked(Method::kPost, flow + "/cancel", "/v1/flows/{id}/cancel");
+  }
   // Deliveries that end in each way, the hosts they went to, and their replays.
   void ask_about_callbacks();
 
@@ -238,6 +251,7 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   checked(Method::kGet, one + "/explain", "/v1/jobs/{id}/explain");
   checked(Method::kGet, one + "/result", "/v1/jobs/{id}/result");
   checked(Method::kPatch, one, "/v1/jobs/{id}", R"({"delay":"0s"})");
+  checked(Method::kPatch, one, "/v1/jobs/{id}", R"json({"body":{"x":[2]},"headers":{"h":"w"},"priority":2,"retry":"fixed(0s,x1)"})json");
   std::string lease =
       items_of(post_to("/v1/leases", R"({"queues":["q",{"name":"r","weight":2}],"wait":"5s","worker":"w"})").body,
                "leases")
@@ -246,6 +260,9 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   post_to("/v1/leases/save", R"({"id":")" + id + R"(","token":")" + field_of(lease, "token") + R"(","body":{"step":2}})");
   post_to("/v1/leases/save", R"({"id":")" + id + R"(","token":"1","body_text":"of another"})");
   post_to("/v1/leases/save", R"({"id":")" + id + R"(","token":"1"})");
+  post_to("/v1/leases/steps", R"({"id":")" + id + R"(","token":")" + field_of(lease, "token") + R"(","name":"charge","result":"ch_1"})");
+  post_to("/v1/leases/extend", R"({"leases":[{"id":")" + id + R"(","token":")" + field_of(lease, "token") +
+                                   R"(","progress":{"part":0.5,"note":"half"}}]})");
   checked(Method::kGet, one, "/v1/jobs/{id}");
   post_to("/v1/leases/settle", R"({"settlements":[)" + settlement(lease, R"("outcome":"failed","error":"bad")") +
                                    R"(,{"id":"018f3c1e-7d5a-7000-8000-000000000001","token":1,"outcome":"done"}]})");
@@ -274,6 +291,7 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   const std::string other = enqueue(R"({"kind":"a"})");
   checked(Method::kDelete, "/v1/jobs/" + other, "/v1/jobs/{id}");
   post_to("/v1/jobs/cancel", R"({"ids":[")" + other + "\"]}");
+  ask_about_flows();
   checked(Method::kGet, "/v1/audit", "/v1/audit");
   checked(Method::kGet, "/v1/pressure", "/v1/pressure");
   checked(Method::kGet, "/v1/capabilities", "/v1/capabilities");

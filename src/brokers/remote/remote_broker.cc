@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "brokers/remote/ordered_enqueue.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/topics.h"
@@ -142,7 +143,7 @@ void RemoteBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<
   const bool full = enqueues_.waiting_bytes() > kWaitingBytes;
   std::vector<std::string> items(jobs.size());
   std::vector<std::optional<Result<Enqueued>>> known(jobs.size());
-  std::vector<bool> named_here(jobs.size(), false);
+  std::vector<JobId> named_here(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (Status valid = core::validate(jobs[i], now); !valid) {
       known[i] = valid.error();
@@ -156,19 +157,24 @@ void RemoteBroker::enqueue(std::vector<Job> jobs, Completion<std::vector<Result<
       known[i] = overloaded();
       continue;
     }
-    named_here[i] = jobs[i].id.is_nil();
-    if (named_here[i]) jobs[i].id = next_id();
+    if (jobs[i].id.is_nil()) jobs[i].id = named_here[i] = next_id();
     wire::JsonWriter out(items[i]);
     wire::write(out, jobs[i]);
   }
-  enqueues_.add(std::move(items), std::move(known),
-                [named_here = std::move(named_here), done = std::move(done)](std::vector<Result<Enqueued>> results) {
-                  // Of an id that was made here, "it exists" is an echo of a request whose answer was lost.
-                  for (std::size_t i = 0; i < results.size(); ++i) {
-                    if (results[i] && named_here[i]) results[i]->existed = false;
-                  }
-                  done(std::move(results));
-                });
+  auto finish = [named_here = std::move(named_here), done = std::move(done)](std::vector<Result<Enqueued>> results) {
+    // Of an id that was made here, "it exists" is an echo of a request whose answer was lost.
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i] && results[i]->id == named_here[i]) results[i]->existed = false;
+    }
+    done(std::move(results));
+  };
+  const bool wait = std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.after.empty(); });
+  if (wait && jobs.size() > 1) {
+    return std::make_shared<OrderedEnqueue>(*caller_, capabilities_.idempotent_ids, std::move(items), std::move(known),
+                                            std::move(finish))
+        ->send();
+  }
+  enqueues_.add(std::move(items), std::move(known), std::move(finish));
 }
 
 void RemoteBroker::publish(std::vector<Job> events, Completion<std::vector<Result<Published>>> done) {
@@ -237,7 +243,8 @@ void RemoteBroker::extend(std::vector<LeaseRef> leases, Completion<std::vector<E
   std::vector<std::string> items;
   items.reserve(leases.size());
   for (const LeaseRef& lease : leases) {
-    wire::JsonWriter(items.emplace_back()).begin_object().field("id", lease.id).token(lease.token).end_object();
+    wire::JsonWriter out(items.emplace_back());
+    wire::write_value(out, wire::Extension{lease, held_.take_progress(lease)});
   }
   extensions_.add(std::move(items), {},
                   [this, leases, sent_ms = now_ms(), done = std::move(done)](std::vector<Result<Extended>> answers) {
@@ -291,6 +298,15 @@ void RemoteBroker::save_body(LeaseRef lease, std::string body, Completion<void> 
                   done(answer ? Status() : Status(answer.error()));
                 });
 }
+
+void RemoteBroker::save_step(LeaseRef lease, Step step, Completion<void> done) {
+  caller_->call({.method = "POST", .path = "/v1/leases/steps", .body = wire::step_request_json({lease, std::move(step)})},
+                [done = std::move(done)](const Result<std::string>& answer) {
+                  done(answer ? Status() : Status(answer.error()));
+                });
+}
+
+void RemoteBroker::report_progress(LeaseRef lease, Progress progress) { held_.report(lease, std::move(progress)); }
 
 void RemoteBroker::give_back(std::vector<LeaseRef> leases, std::function<void()> done) {
   std::vector<Settlement> settlements;

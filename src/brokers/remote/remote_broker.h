@@ -46,6 +46,9 @@ class RemoteBroker : public Broker, public Inspector {
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void save_body(LeaseRef lease, std::string body, Completion<void> done) override;
+  void save_step(LeaseRef lease, Step step, Completion<void> done) override;
+  // Goes with the next extend.
+  void report_progress(LeaseRef lease, Progress progress) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override { return capabilities_; }
 
@@ -58,6 +61,7 @@ class RemoteBroker : public Broker, public Inspector {
   GiveUp watch(JobId id, Completion<JobInfo> done) override;
   void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
   void reschedule(JobId id, Time due, Completion<void> done) override;
+  void edit(JobId id, JobEdit edit, Completion<void> done) override;
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override;
   void pause(std::string queue, bool paused, Completion<void> done) override;
   void purge(std::string queue, Completion<std::uint64_t> done) override;

@@ -5,6 +5,7 @@
 #include "core/topics.h"
 #include "core/url_escape.h"
 #include "wire/change_json.h"
+#include "wire/edit_json.h"
 #include "wire/event_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
@@ -104,8 +105,10 @@ void RemoteBroker::cancel(std::vector<JobId> ids, CancelOptions options, Complet
                 reading_change(std::move(done), wire::read_id_results));
 }
 
-void RemoteBroker::reschedule(JobId id, Time due, Completion<void> done) {
-  caller_->call({.method = "PATCH", .path = job_path(id), .body = wire::reschedule_json(due)},
+void RemoteBroker::reschedule(JobId id, Time due, Completion<void> done) { edit(id, {.due = due}, std::move(done)); }
+
+void RemoteBroker::edit(JobId id, JobEdit edit, Completion<void> done) {
+  caller_->call({.method = "PATCH", .path = job_path(id), .body = wire::edit_json(edit), .repeatable = wire::is_reschedule(edit)},
                 confirming(std::move(done)));
 }
 

@@ -115,6 +115,12 @@ std::uint64_t ApiState::random() {
   return random_.next();
 }
 
+JobId ApiState::next_id() {
+  const std::int64_t now_ms = now().time_since_epoch().count();
+  std::lock_guard lock(mutex_);
+  return ids_.next(now_ms, random_.next());
+}
+
 void ApiState::add_cancelled(const JobId& id) {
   std::lock_guard lock(mutex_);
   cancelled_.put(id, true);
@@ -192,6 +198,7 @@ Routes Api::routes(Routes others) const {
   add_publish_routes(state_, routes);
   add_dead_routes(state_, routes);
   add_dead_group_routes(state_, routes);
+  add_flow_routes(state_, routes);
   add_request_route(state_, routes);
   std::move(others.begin(), others.end(), std::back_inserter(routes));
   add_openapi_route(routes, state_->options.version);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/drain_rate.h"
+#include "core/job_ids.h"
 #include "platform/random.h"
 #include "platform/timer_thread.h"
 #include "rpc/requester.h"
@@ -34,6 +35,7 @@ struct ApiState {
 
   Time now() const;
   std::uint64_t random();
+  JobId next_id();
   // With Retry-After where the broker is overloaded or unavailable.
   wire::Problem problem_of(const Error& error, std::uint64_t jobs = 1);
 
@@ -59,8 +61,9 @@ struct ApiState {
   void wake();
   void wake_subscriber();
 
-  mutable std::mutex mutex_;  // Guards the two below.
+  mutable std::mutex mutex_;  // Guards the three below.
   platform::SystemRandom random_;
+  core::JobIdSource ids_;
   RecentMap<JobId, bool> cancelled_;
 
   std::mutex timer_mutex_;
@@ -127,6 +130,7 @@ void add_broker_routes(const State& state, Routes& routes);
 void add_publish_routes(const State& state, Routes& routes);
 void add_dead_routes(const State& state, Routes& routes);
 void add_dead_group_routes(const State& state, Routes& routes);
+void add_flow_routes(const State& state, Routes& routes);
 void add_request_route(const State& state, Routes& routes);
 // GET /v1/openapi.json, which describes the routes that are there.
 void add_openapi_route(Routes& routes, std::string_view version);

@@ -14,16 +14,19 @@ namespace {
 constexpr std::size_t kSweepPage = 500;
 constexpr std::size_t kShownProblems = 10;
 
-// Applies one call to all jobs that match a filter, page by page.
+// Applies one call to all jobs that match one of the filters, page by page.
 class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
  public:
-  BulkOperation(State state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice, ApplyToJobs apply)
+  BulkOperation(State state, std::shared_ptr<Inspector> inspector, Reply reply, std::vector<JobFilter> filters,
+                const wire::Choice& limits, ApplyToJobs apply)
       : state_(std::move(state)),
         inspector_(std::move(inspector)),
         reply_(std::move(reply)),
-        choice_(std::move(choice)),
+        filters_(std::move(filters)),
+        limit_(limits.limit),
+        dry_run_(limits.dry_run),
         apply_(std::move(apply)) {
-    choice_.filter->bodies = false;
+    for (JobFilter& filter : filters_) filter.bodies = false;
   }
 
   void start() {
@@ -35,9 +38,9 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
 
  private:
   void next_page() {
-    const std::uint64_t left = choice_.limit == 0 ? kSweepPage : choice_.limit - matched_;
+    const std::uint64_t left = limit_ == 0 ? kSweepPage : limit_ - matched_;
     if (left == 0 || gone_) return answer();
-    inspector_->list(*choice_.filter, cursor_, std::min<std::size_t>(left, kSweepPage),
+    inspector_->list(filters_[at_], cursor_, std::min<std::size_t>(left, kSweepPage),
                      [self = shared_from_this()](Result<JobPage> page) {
                        if (!page) return self->stop(page.error());
                        self->on_page(std::move(*page));
@@ -49,13 +52,17 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
     matched_ += page.jobs.size();
     std::vector<JobId> ids;
     for (const JobInfo& info : page.jobs) ids.push_back(info.job.id);
-    if (ids.empty() || choice_.dry_run) return cursor_.empty() ? answer() : next_page();
+    if (ids.empty() || dry_run_) return go_on();
     apply_(ids, [self = shared_from_this(), ids](const Result<std::vector<Status>>& statuses) {
       if (!statuses) return self->stop(statuses.error());
       for (std::size_t i = 0; i < ids.size() && i < statuses->size(); ++i) self->count(ids[i], (*statuses)[i]);
-      if (self->cursor_.empty()) return self->answer();
-      self->next_page();
+      self->go_on();
     });
+  }
+
+  void go_on() {
+    if (cursor_.empty() && ++at_ == filters_.size()) return answer();
+    next_page();
   }
 
   void count(const JobId& id, const Status& status) {
@@ -79,7 +86,7 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
     std::string text;
     wire::JsonWriter out(text);
     out.begin_object().field("matched", matched_).field("succeeded", succeeded_).field("failed", failed_);
-    out.field("dry_run", choice_.dry_run).name("problems").begin_array();
+    out.field("dry_run", dry_run_).name("problems").begin_array();
     for (const auto& [id, problem] : problems_) {
       out.begin_object().field("id", id).name("problem");
       write(out, problem);
@@ -92,9 +99,12 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
   const State state_;
   const std::shared_ptr<Inspector> inspector_;  // As the caller sees it.
   Reply reply_;
-  wire::Choice choice_;
+  std::vector<JobFilter> filters_;
+  const std::uint64_t limit_;
+  const bool dry_run_;
   const ApplyToJobs apply_;
   std::atomic<bool> gone_ = false;
+  std::size_t at_ = 0;  // Of the filters.
   std::string cursor_;
   std::uint64_t matched_ = 0;
   std::uint64_t succeeded_ = 0;
@@ -107,14 +117,29 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
 void apply_to(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice,
               ApplyToJobs apply) {
   if (choice.filter) {
-    std::make_shared<BulkOperation>(state, std::move(inspector), std::move(reply), std::move(choice), std::move(apply))
-        ->start();
-    return;
+    std::vector<JobFilter> filters = {std::move(*choice.filter)};
+    return apply_to_each(state, std::move(inspector), std::move(reply), std::move(filters), std::move(choice), std::move(apply));
   }
   apply(choice.ids, answer_with<std::vector<Status>>(state, share(std::move(reply)),
                                                      [ids = choice.ids](const std::vector<Status>& statuses) {
                                                        return wire::id_results_json(ids, statuses);
                                                      }));
+}
+
+void apply_to_each(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, std::vector<JobFilter> filters,
+                   wire::Choice limits, ApplyToJobs apply) {
+  std::make_shared<BulkOperation>(state, std::move(inspector), std::move(reply), std::move(filters), limits, std::move(apply))
+      ->start();
+}
+
+void cancel_jobs(const State& state, Inspector& inspector, std::vector<JobId> ids, CancelOptions options,
+                 Completion<std::vector<Status>> done) {
+  inspector.cancel(ids, options, [state, ids, done = std::move(done)](Result<std::vector<Status>> statuses) {
+    for (std::size_t i = 0; statuses && i < ids.size() && i < statuses->size(); ++i) {
+      if ((*statuses)[i]) state->add_cancelled(ids[i]);
+    }
+    done(std::move(statuses));
+  });
 }
 
 }  // namespace bide::server

@@ -17,5 +17,12 @@ using ApplyToJobs = std::function<void(std::vector<JobId>, Completion<std::vecto
 // `inspector` finds what matches, as the caller may see it. Ends early, with the sums so far, when the caller hangs up.
 void apply_to(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, wire::Choice choice,
               ApplyToJobs apply);
+// The same for what matches any of these filters, one after the other. `limits` says whether it is a dry run, and how many.
+void apply_to_each(const State& state, std::shared_ptr<Inspector> inspector, Reply reply, std::vector<JobFilter> filters,
+                   wire::Choice limits, ApplyToJobs apply);
+
+// Cancels them, and remembers it for a while, to say so to a worker that settles one.
+void cancel_jobs(const State& state, Inspector& inspector, std::vector<JobId> ids, CancelOptions options,
+                 Completion<std::vector<Status>> done);
 
 }  // namespace bide::server

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/broker_answers.h"
 #include "core/quote.h"
 #include "wire/job_json.h"
 
@@ -21,8 +22,8 @@ std::string names_of(const Identity& caller) {
   return names;
 }
 
-// A job never changes its queue, so it is enough to check before each call. Not a ForwardingInspector: no call may be
-// passed on unchecked.
+// Checked before each call: a job that is moved to another queue between the two was the caller's when they asked. Not a
+// ForwardingInspector: no call may be passed on unchecked.
 class CallerInspector : public Inspector, public std::enable_shared_from_this<CallerInspector> {
  public:
   CallerInspector(State state, Identity caller)
@@ -48,7 +49,11 @@ class CallerInspector : public Inspector, public std::enable_shared_from_this<Ca
     }
     if (filter.queue.empty() && caller_.is_restricted()) filter.queue = caller_.queues.front();
     if (!caller_.may_use(filter.queue)) return done(JobPage{});
-    state_->reads->list(caller_, std::move(filter), std::move(cursor), limit, std::move(done));
+    // Not every broker knows of groups, flows and headers; what does not match must not be acted on.
+    state_->reads->list(caller_, filter, std::move(cursor), limit, [filter, done = std::move(done)](Result<JobPage> page) {
+      if (page) std::erase_if(page->jobs, [&](const JobInfo& info) { return !core::matches(filter, info.job); });
+      done(std::move(page));
+    });
   }
   void explain(JobId id, Completion<Explanation> done) override {
     after_find<Explanation>(id, std::move(done), [this, id](Completion<Explanation> then) {
@@ -72,6 +77,11 @@ class CallerInspector : public Inspector, public std::enable_shared_from_this<Ca
   void reschedule(JobId id, Time due, Completion<void> done) override {
     after_find<void>(id, std::move(done),
                      [this, id, due](Completion<void> then) { inner_.reschedule(id, due, std::move(then)); });
+  }
+  void edit(JobId id, JobEdit edit, Completion<void> done) override {
+    after_find<void>(id, std::move(done), [this, id, edit = std::move(edit)](Completion<void> then) {
+      inner_.edit(id, edit, std::move(then));
+    });
   }
   void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) override {
     with_visible(std::move(ids), std::move(done), [this, options](std::vector<JobId> visible, auto then) {

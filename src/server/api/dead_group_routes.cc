@@ -153,13 +153,13 @@ void add_dead_group_routes(const State& state, Routes& routes) {
             {.pattern = "/v1/dead/groups", .scope = Scope::kRead, .summary = "Dead jobs by kind and error",
              .keeps_to_queues = true,
              .operation = {.id = "listDeadGroups", .answers = {{200, "DeadGroups"}},
-                           .query = {"queue", "kind", "error", "since", "until"}}},
+                           .query = {"queue", "kind", "group", "flow", "header.NAME", "error", "since", "until"}}},
             &list_groups, kList);
   add_route(state, routes,
             {.pattern = "/v1/dead/groups/{id}", .scope = Scope::kRead, .summary = "The ids of a group of dead jobs",
              .keeps_to_queues = true,
              .operation = {.id = "getDeadGroup", .answers = {{200, "DeadGroupPage"}},
-                           .query = {"queue", "kind", "error", "since", "until", "cursor", "limit"}}},
+                           .query = {"queue", "kind", "group", "flow", "header.NAME", "error", "since", "until", "cursor", "limit"}}},
             &list_group, kList);
 }
 

@@ -1,5 +1,6 @@
 // POST /v1/jobs: enqueues one job or many, in one call of the broker.
 
+#include <algorithm>
 #include <utility>
 
 #include "server/api/api_state.h"
@@ -53,7 +54,7 @@ void answer(EnqueueCall& call) {
     response = to_response(*call.results[0].problem);
   } else if (call.batch.one) {
     const Enqueued& enqueued = call.results[0].enqueued;
-    response = json_response(enqueued.existed ? 200 : 201, wire::enqueued_json(call.batch.items[0], call.results[0]));
+    response = json_response(enqueued.existed || enqueued.replaced ? 200 : 201, wire::enqueued_json(call.batch.items[0], call.results[0]));
     response.fields.emplace_back("Location", "/v1/jobs/" + enqueued.id.to_string());
   } else if (const Problem* whole = common_problem(call)) {
     response = to_response(*whole);
@@ -234,7 +235,6 @@ void enqueue(const State& state, Request request, Reply reply) {
 
   Batch& batch = call->batch;
   call->results.resize(batch.items.size());
-  std::size_t bad = 0;
   for (wire::BatchItem& item : batch.items) {
     if (!item.problem) item.problem = find_queue_problem(call->request.caller, item.job);
     if (!item.problem && item.job.past && !call->request.caller.may(Scope::kAdmin)) {
@@ -244,8 +244,10 @@ void enqueue(const State& state, Request request, Reply reply) {
     if (!item.problem && !has_key && !item.job.past) item.problem = find_id_problem(item.job);
     if (!item.problem && state->options.find_callback_problem)
       item.problem = state->options.find_callback_problem(item.job);
-    bad += item.problem ? 1 : 0;
   }
+  wire::resolve_labels(batch, state->now(), [&state] { return state->next_id(); });
+  const auto bad = static_cast<std::size_t>(
+      std::count_if(batch.items.begin(), batch.items.end(), [](const wire::BatchItem& item) { return item.problem; }));
   if (*atomic && bad > 0 && !batch.one) return answer_atomic_refusal(*call, bad);
 
   const bool listened = state->events->active();

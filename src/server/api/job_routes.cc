@@ -1,4 +1,4 @@
-// Jobs: listing, showing, waiting for, cancelling and rescheduling them.
+// Jobs: listing, showing, waiting for, cancelling and changing them.
 
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "server/api/caller_inspector.h"
 #include "server/http/digest.h"
 #include "wire/change_json.h"
+#include "wire/edit_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
 #include "wire/job_json.h"
@@ -171,17 +172,31 @@ void explain(const State& state, const Request& request, Reply reply) {
       ->explain(*id, answer_with<Explanation>(state, share(std::move(reply)), &wire::explanation_json));
 }
 
-void reschedule(const State& state, const Request& request, Reply reply) {
+// A queue, or a callback, that the caller could not give a new job either.
+std::optional<wire::Problem> find_edit_problem(const State& state, const Identity& caller, const JobEdit& edit) {
+  Job job = wire::edited(edit);
+  if (!edit.queue && caller.is_restricted()) job.queue = caller.queues.front();
+  if (auto problem = find_queue_problem(caller, job)) return problem;
+  return edit.headers && state->options.find_callback_problem ? state->options.find_callback_problem(job) : std::nullopt;
+}
+
+void edit(const State& state, const Request& request, Reply reply) {
   const auto id = captured_id(request, reply);
   if (!id) return;
-  Time due;
-  if (auto problem = wire::read_reschedule(request.body, state->now(), due)) return refuse(reply, *problem);
-  auto done = answer_with<void>(state, share(std::move(reply)), [id = *id, due] {
+  JobEdit changes;
+  if (auto problem = wire::read_edit(request.body, state->now(), changes)) return refuse(reply, *problem);
+  if (auto problem = find_edit_problem(state, request.caller, changes)) return refuse(reply, *problem);
+  auto done = answer_with<void>(state, share(std::move(reply)), [id = *id, due = changes.due] {
     std::string text;
-    wire::JsonWriter(text).begin_object().field("id", id).field("due", due).end_object();
+    wire::JsonWriter out(text);
+    out.begin_object().field("id", id);
+    if (due) out.field("due", *due);
+    out.end_object();
     return text;
   });
-  inspector_for(state, request.caller)->reschedule(*id, due, std::move(done));
+  const auto inspector = inspector_for(state, request.caller);
+  if (wire::is_reschedule(changes)) return inspector->reschedule(*id, *changes.due, std::move(done));
+  inspector->edit(*id, std::move(changes), std::move(done));
 }
 
 void cancel_one(const State& state, const Request& request, Reply reply) {
@@ -204,17 +219,12 @@ void cancel_many(const State& state, const Request& request, Reply reply) {
   if (auto problem = wire::read_cancel(request.body, wanted)) return refuse(reply, *problem);
   if (auto& filter = wanted.choice.filter) {
     if (wanted.cancel.state) filter->states = {*wanted.cancel.state};
-    if (filter->states.empty()) filter->states = {JobState::kScheduled, JobState::kReady};
+    if (filter->states.empty()) filter->states = {JobState::kScheduled, JobState::kReady, JobState::kWaiting};
   }
   const auto inspector = inspector_for(state, request.caller);
   apply_to(state, inspector, std::move(reply), std::move(wanted.choice),
            [state, inspector, options = wanted.cancel](std::vector<JobId> ids, Completion<std::vector<Status>> done) {
-             inspector->cancel(ids, options, [state, ids, done = std::move(done)](Result<std::vector<Status>> statuses) {
-               for (std::size_t i = 0; statuses && i < ids.size() && i < statuses->size(); ++i) {
-                 if ((*statuses)[i]) state->add_cancelled(ids[i]);
-               }
-               done(std::move(statuses));
-             });
+             cancel_jobs(state, *inspector, std::move(ids), options, std::move(done));
            });
 }
 
@@ -223,8 +233,8 @@ void cancel_many(const State& state, const Request& request, Reply reply) {
 void add_job_routes(const State& state, Routes& routes) {
   constexpr RouteChecks kInspector{.inspector = true};
   constexpr RouteChecks kList{.inspector = true, .query = false};  // wire::read_list_query() checks it.
-  const std::vector<std::string_view> filter = {"state", "queue", "kind",   "error", "since",
-                                                "until", "cursor", "limit", "bodies"};
+  const std::vector<std::string_view> filter = {"state", "queue", "kind",   "group", "flow",  "header.NAME",
+                                                "error", "since", "until", "cursor", "limit", "bodies"};
   add_route(state, routes,
             {.pattern = "/v1/jobs", .scope = Scope::kRead, .summary = "List jobs that match a filter",
              .keeps_to_queues = true,
@@ -254,10 +264,9 @@ void add_job_routes(const State& state, Routes& routes) {
             &find, kInspector);
   add_route(state, routes,
             {.method = Method::kPatch, .pattern = "/v1/jobs/{id}", .scope = Scope::kWrite,
-             .summary = "Give a scheduled or ready job another due time", .keeps_to_queues = true,
-             .body_bytes = kSmallBody,
-             .operation = {.id = "rescheduleJob", .request = "Reschedule", .answers = {{200, "Rescheduled"}}}},
-            &reschedule, kInspector);
+             .summary = "Change a job that waits, or is dead", .keeps_to_queues = true,
+             .operation = {.id = "editJob", .request = "JobEdit", .answers = {{200, "Edited"}}}},
+            &edit, kInspector);
   add_route(state, routes,
             {.method = Method::kDelete, .pattern = "/v1/jobs/{id}", .scope = Scope::kWrite, .summary = "Cancel a job",
              .keeps_to_queues = true, .operation = {.id = "cancelJob", .answers = {{200, "Cancelled"}}}},

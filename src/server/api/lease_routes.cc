@@ -1,4 +1,4 @@
-// POST /v1/leases, /v1/leases/extend, /v1/leases/save and /v1/leases/leave.
+// POST /v1/leases, and what belongs to leases that are out: extend, save, steps and leave.
 
 #include <chrono>
 #include <utility>
@@ -75,11 +75,15 @@ void leave(const State& state, const Request& request, Reply reply) {
 }
 
 // Leases in queues that the caller may not see are answered as lost.
-void extend_visible(const State& state, std::vector<LeaseRef> leases, const std::vector<bool>& visible,
+void extend_visible(const State& state, std::vector<wire::Extension> extensions, const std::vector<bool>& visible,
                     SharedReply reply) {
+  std::vector<LeaseRef> leases;
   std::vector<LeaseRef> given;
-  for (std::size_t i = 0; i < leases.size(); ++i) {
-    if (visible[i]) given.push_back(leases[i]);
+  for (std::size_t i = 0; i < extensions.size(); ++i) {
+    leases.push_back(extensions[i].lease);
+    if (!visible[i]) continue;
+    given.push_back(extensions[i].lease);
+    if (extensions[i].progress) state->broker.report_progress(given.back(), std::move(*extensions[i].progress));
   }
   std::vector<LeaseRef> sent = given;
   state->broker.extend(std::move(sent), [state, leases = std::move(leases), visible, given = std::move(given),
@@ -96,38 +100,53 @@ void extend_visible(const State& state, std::vector<LeaseRef> leases, const std:
 }
 
 void extend(const State& state, const Request& request, Reply reply) {
+  std::vector<wire::Extension> extensions;
+  if (auto problem = wire::read_extend_request(request.body, extensions)) return refuse(reply, *problem);
   std::vector<LeaseRef> leases;
-  if (auto problem = wire::read_extend_request(request.body, leases)) return refuse(reply, *problem);
-  for (const LeaseRef& lease : leases) {
-    if (auto problem = find_foreign_lease(request, lease)) return refuse(reply, *problem);
+  for (const wire::Extension& extension : extensions) {
+    if (auto problem = find_foreign_lease(request, extension.lease)) return refuse(reply, *problem);
+    leases.push_back(extension.lease);
   }
   const auto shared = share(std::move(reply));
-  const std::size_t count = leases.size();
   if (!request.caller.is_restricted()) {
-    return extend_visible(state, std::move(leases), std::vector<bool>(count, true), shared);
+    return extend_visible(state, std::move(extensions), std::vector<bool>(leases.size(), true), shared);
   }
-  find_visible(state, request.caller, leases, [state, leases, shared](const std::vector<bool>& visible) {
-    extend_visible(state, leases, visible, shared);
+  find_visible(state, request.caller, leases, [state, extensions, shared](const std::vector<bool>& visible) {
+    extend_visible(state, extensions, visible, shared);
   });
 }
 
-void save_visible(const State& state, wire::SaveRequest saved, const SharedReply& reply) {
-  const LeaseRef lease = saved.lease;
-  state->broker.save_body(lease, std::move(saved.body), [state, reply](const Status& status) {
-    if (!status) return refuse(*reply, state->problem_of(status.error()));
-    reply->send(json_response(200, "{}"));
+// Calls `act` when the caller may see the job of the lease.
+template <class Act>
+void with_visible_lease(const State& state, const Request& request, const LeaseRef& lease, Reply reply, Act act) {
+  if (auto problem = find_foreign_lease(request, lease)) return refuse(reply, *problem);
+  const auto shared = share(std::move(reply));
+  if (!request.caller.is_restricted()) return act(shared);
+  find_visible(state, request.caller, {lease}, [id = lease.id, shared, act](const std::vector<bool>& visible) {
+    if (visible[0]) return act(shared);
+    refuse(*shared, wire::make_problem("not_found", "there is no job " + id.to_string()));
   });
+}
+
+Completion<void> answer_saved(const State& state, const SharedReply& reply) {
+  return answer_with<void>(state, reply, [] { return std::string("{}"); });
 }
 
 void save(const State& state, const Request& request, Reply reply) {
   wire::SaveRequest saved;
   if (auto problem = wire::read_save_request(request.body, saved)) return refuse(reply, *problem);
-  if (auto problem = find_foreign_lease(request, saved.lease)) return refuse(reply, *problem);
-  const auto shared = share(std::move(reply));
-  if (!request.caller.is_restricted()) return save_visible(state, std::move(saved), shared);
-  find_visible(state, request.caller, {saved.lease}, [state, saved, shared](const std::vector<bool>& visible) {
-    if (visible[0]) return save_visible(state, saved, shared);
-    refuse(*shared, wire::make_problem("not_found", "there is no job " + saved.lease.id.to_string()));
+  const LeaseRef lease = saved.lease;
+  const auto body = std::make_shared<std::string>(std::move(saved.body));
+  with_visible_lease(state, request, lease, std::move(reply), [state, lease, body](const SharedReply& shared) {
+    state->broker.save_body(lease, std::move(*body), answer_saved(state, shared));
+  });
+}
+
+void save_step(const State& state, const Request& request, Reply reply) {
+  wire::StepRequest saved;
+  if (auto problem = wire::read_step_request(request.body, saved)) return refuse(reply, *problem);
+  with_visible_lease(state, request, saved.lease, std::move(reply), [state, saved](const SharedReply& shared) {
+    state->broker.save_step(saved.lease, saved.step, answer_saved(state, shared));
   });
 }
 
@@ -155,6 +174,11 @@ void add_lease_routes(const State& state, Routes& routes) {
              .summary = "Replace the body of a job that is being run, for its next attempt", .keeps_to_queues = true,
              .operation = {.id = "saveBody", .request = "SaveRequest", .answers = {{200, "Saved"}}}},
             &save);
+  add_route(state, routes,
+            {.method = Method::kPost, .pattern = "/v1/leases/steps", .scope = Scope::kSettle,
+             .summary = "Keep what a step of an attempt came to, for later attempts", .keeps_to_queues = true,
+             .operation = {.id = "saveStep", .request = "StepRequest", .answers = {{200, "Saved"}}}},
+            &save_step);
 }
 
 }  // namespace bide::server

@@ -24,9 +24,13 @@ struct Parameter {
 
 constexpr auto kParameters = std::to_array<Parameter>({
     {"atomic", R"({"type":"boolean","default":false})", "Enqueue nothing when an item is not valid."},
-    {"state", R"({"type":"string"})", "One or several of scheduled, ready, running, done, dead, with commas."},
+    {"state", R"({"type":"string"})", "One or several of scheduled, ready, running, done, dead, waiting, with commas."},
     {"queue", R"({"type":"string"})", "Only of this queue."},
     {"kind", R"({"type":"string"})", "Only of this kind."},
+    {"group", R"({"type":"string"})", "Only of this group."},
+    {"flow", R"({"type":"string","format":"uuid"})", "Only of this flow."},
+    {"header.NAME", R"({"type":"string"})",
+     "Only those whose header of that NAME has this value: header.tenant=acme; several are fine."},
     {"error", R"({"type":"string"})", "Contained in the newest error text."},
     {"since", R"({"type":"string","format":"date-time"})",
      "Dead or done: finished at or after; others: due at or after."},
