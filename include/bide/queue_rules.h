@@ -12,10 +12,11 @@
 
 namespace bide {
 
-// So many starts in any period, evenly. A token bucket: after a pause up to `burst` start at once.
+// So many starts in any period, evenly. A token bucket: after a pause up to `burst` start at once. A rate of more than 50 a second
+// comes in portions of 20 ms: its burst is at least what comes in that time.
 struct RateLimit {
-  std::uint32_t count = 0;  // 0: no limit.
-  Milliseconds period{1000};
+  std::uint32_t count = 0;  // 0: no limit. At most a million.
+  Milliseconds period{1000};  // At most 31 days.
   std::uint32_t burst = 1;
 
   friend bool operator==(const RateLimit&, const RateLimit&) = default;

@@ -60,6 +60,8 @@ class Engine : public Broker, public Inspector {
   void purge(std::string queue, Completion<std::uint64_t> done) override;
   void bind(Binding binding, Completion<void> done) override;
   void bindings(Completion<std::vector<Binding>> done) override;
+  void put_rules(QueueRules rules, Completion<void> done) override;
+  void rules(Completion<std::vector<QueueRules>> done) override;
 
   // For a server that leases jobs to other processes: the worker of these leases has stopped or crashed.
   void end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done);

@@ -133,4 +133,12 @@ void Engine::bindings(Completion<std::vector<Binding>> done) {
   submit<std::vector<Binding>>(std::move(done), [](Ledger& ledger) { return ledger.bindings(); });
 }
 
+void Engine::put_rules(QueueRules rules, Completion<void> done) {
+  submit<void>(std::move(done), [rules = std::move(rules)](Ledger& ledger) { return ledger.put_rules(rules); });
+}
+
+void Engine::rules(Completion<std::vector<QueueRules>> done) {
+  submit<std::vector<QueueRules>>(std::move(done), [](Ledger& ledger) { return ledger.rules(); });
+}
+
 }  // namespace bide::engine

@@ -126,6 +126,7 @@ std::optional<std::int64_t> Ledger::next_wake_us() const {
   if (!tasks_.empty() || needs_sync_ || more_to_grant_ || !after_commit_.empty()) return elapsed_us_;
   std::int64_t wake = kNever;
   if (const auto due = state_.next_due()) wake = std::min(wake, *due * 1000 - clock_offset_us_);
+  if (const auto start = state_.next_start()) wake = std::min(wake, *start * 1000 - clock_offset_us_);
   if (state_.leases().size() != 0) wake = std::min(wake, lease_check_ms_ * 1000);
   if (const auto done = state_.oldest_done()) {
     wake = std::min(wake, (*done + options_.result_retention.count() + 1) * 1000 - clock_offset_us_);

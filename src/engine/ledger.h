@@ -13,6 +13,7 @@
 //   ledger_settle.cc        outcomes
 //   ledger_operate.cc       cancel, reschedule, replay, pause, purge
 //   ledger_edit.cc          other content and rules for a job that waits or is dead
+//   ledger_rules.cc         rules of queues
 //   ledger_inspect.cc       find, list, watch, explain, audit
 //   ledger_damage.cc        quarantine, and what is reported of damage
 //   ledger_housekeeping.cc  snapshots, compaction, disk space, retention, remembered ids
@@ -181,6 +182,8 @@ class Ledger {
   void purge(const std::string& queue, Completion<std::uint64_t> done);
   Status bind(Binding binding);
   std::vector<Binding> bindings() const;
+  Status put_rules(const QueueRules& rules);
+  std::vector<QueueRules> rules() const;
 
   Pressure pressure() const;
   FinishedIds::Use id_use() const { return finished_ids_.use(); }
@@ -235,6 +238,10 @@ class Ledger {
   Status cover_ids();
 
   Status admit(const Job& job);
+  // kOverloaded: by its rules the queue takes no further jobs.
+  Status admit_to(std::string_view queue);
+  // What in the rules of its queue keeps a ready job from starting; nothing: they do not.
+  std::optional<Explanation> held_by_rules(Slot slot);
   Result<Published> publish_one(const Job& event);
   // Removes what waits in the queue, in pieces, one a step. `done` runs within the last one.
   void remove_waiting(const std::string& queue, Completion<std::uint64_t> done);

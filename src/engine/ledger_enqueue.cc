@@ -78,6 +78,7 @@ Status Ledger::admit(const Job& job) {
     return Error{ErrorCode::kOverloaded, "the store holds " + std::to_string(state_.jobs()) +
                                              " jobs, as many as it may: wait, or raise max_jobs"};
   }
+  if (Status admitted = admit_to(job.queue); !admitted) return admitted;
   if (!state_.has_names_left(job, 1)) return too_many_names();
   return make_room(room_for(job), false);
 }

@@ -9,14 +9,6 @@
 
 namespace bide::engine {
 
-namespace {
-
-std::uint64_t waiting_in(const Queue& queue) {
-  return queue.count(EntryState::kScheduled) + queue.count(EntryState::kReady);
-}
-
-}  // namespace
-
 std::vector<Result<Published>> Ledger::publish(EventBatch batch) {
   std::vector<Result<Published>> results;
   results.reserve(batch.events.size());
@@ -47,8 +39,11 @@ Result<Published> Ledger::publish_one(const Job& event) {
       if (!finished) return finished.error();
       there = *finished;
     }
-    if (!there && binding.most != 0 &&
-        waiting_in(state_.queues()[*state_.queues().names().find(queue)]) >= binding.most) {
+    const auto is_full = [&, &queue = queue, &binding = binding] {
+      return (binding.most != 0 && state_.queues()[*state_.queues().names().find(queue)].waiting() >= binding.most) ||
+             !admit_to(queue);
+    };
+    if (!there && is_full()) {
       ++published.full;
       continue;
     }

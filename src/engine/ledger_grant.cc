@@ -180,6 +180,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
   record.grants.reserve(static_cast<std::size_t>(most));
   std::size_t passed_over = 0;
   std::optional<bool> last_chance_runs;
+  bool has_rate = false;
   for (int n = 0; n < most && passed_over < kRound && granted_bytes_ < kGrantedBytesAStep;) {
     SubscribedQueue* from = subscriber.next_queue(state_.queues());
     if (from == nullptr) break;
@@ -244,11 +245,13 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     lease.token = ++last_token_;
     lease.attempt = static_cast<std::uint32_t>(entry.attempts) + 1;
     record.grants.push_back({entry.id, lease.token});
+    has_rate = has_rate || state_.queues()[*from->queue].has_rate();
     slots.push_back(slot);
   }
   if (slots.empty()) return passed_over;
   append(*journal_, record);
-  if (subscriber.outlives_process) needs_sync_ = true;
+  // A start that were lost with the power would be forgotten by its rate.
+  if (subscriber.outlives_process || has_rate) needs_sync_ = true;
   if (Status applied = state_.apply(record, slots); !applied) return applied.error();
   const std::int64_t elapsed_ms = elapsed_us_ / 1000;
   for (std::size_t i = 0; i < slots.size(); ++i) {

@@ -422,6 +422,7 @@ Result<Explanation> Ledger::explain(const JobId& id) {
   if (workers == 0) {
     return Explanation{"no_worker", "It is ready, but no worker takes jobs from " + queue + ". Start one."};
   }
+  if (auto held = held_by_rules(slot)) return *held;
   const std::uint64_t ready = state_.queues()[number].count(EntryState::kReady);
   if (room == 0) {
     return Explanation{"credit", "It is ready, but all " + std::to_string(workers) + " worker(s) of " + queue +

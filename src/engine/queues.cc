@@ -4,6 +4,20 @@
 
 namespace bide::engine {
 
+bool Queues::is_at_once(const Queue& queue) const {
+  const std::uint32_t most = queue.limits->rules.at_once;
+  return most != 0 && queue.starting() >= most;
+}
+
+bool Queues::is_at_rate(const Queue& queue) const {
+  const RateLimit& rate = queue.limits->rules.rate;
+  return rate.count != 0 && queue.limits->starts.tokens(rate, span_ms_) <= queue.taken;
+}
+
+std::int64_t Queues::next_start(const Queue& queue) const {
+  return queue.limits->starts.next_ms(queue.limits->rules.rate, span_ms_, queue.taken);
+}
+
 Lane& Queues::lane(Queue& queue, int priority) {
   auto at = std::find_if(queue.lanes.begin(), queue.lanes.end(),
                          [priority](const Lane& lane) { return lane.priority <= priority; });

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/queue_rules.h"
 #include "engine/names.h"
 #include "engine/run_list.h"
 #include "engine/slab.h"
@@ -25,6 +27,12 @@ struct Lane {
   RunList& list_of(const Entry& entry) { return entry.due_is_wall ? by_the_clock : after_a_span; }
 };
 
+// Of a queue that has rules.
+struct QueueLimits {
+  QueueRules rules;
+  core::TokenBucket starts;
+};
+
 struct Queue {
   bool paused = false;
   bool bound = false;  // It has a binding.
@@ -32,9 +40,14 @@ struct Queue {
   std::vector<Lane> lanes;  // Highest priority first.
   std::array<std::uint64_t, 16> counts{};  // By EntryState.
   std::uint64_t taken = 0;                // Ready, but out of their lanes, about to be granted.
+  std::uint64_t waiting_bytes = 0;        // Of the records of those that are scheduled or ready.
+  std::unique_ptr<QueueLimits> limits;    // Null: it has no rules.
 
   std::uint64_t count(EntryState state) const { return counts[static_cast<std::size_t>(state)]; }
   bool has_waiting() const { return count(EntryState::kReady) > taken; }
+  std::uint64_t waiting() const { return count(EntryState::kScheduled) + count(EntryState::kReady); }
+  bool has_rate() const { return limits && (limits->rules.rate.count != 0 || limits->rules.group_rate.count != 0); }
+  std::uint64_t starting() const { return count(EntryState::kRunning) + taken; }
 };
 
 class Queues {
@@ -56,6 +69,15 @@ class Queues {
   std::size_t size() const { return queues_.size(); }
   Queue& operator[](std::uint16_t number) { return queues_[number]; }
   const Queue& operator[](std::uint16_t number) const { return queues_[number]; }
+
+  // On the clock of spans.
+  void set_time(std::int64_t span_ms) { span_ms_ = span_ms; }
+  // Whether its rules let one more job start now.
+  bool may_start(const Queue& queue) const { return !queue.limits || (!is_at_once(queue) && !is_at_rate(queue)); }
+  bool is_at_once(const Queue& queue) const;
+  bool is_at_rate(const Queue& queue) const;
+  // When its rate lets one more start.
+  std::int64_t next_start(const Queue& queue) const;
 
   // Puts a ready entry into its lane.
   void insert(Slot slot);
@@ -79,6 +101,7 @@ class Queues {
   Names names_;
   std::vector<Queue> queues_;
   std::vector<std::uint16_t> new_;
+  std::int64_t span_ms_ = 0;
 };
 
 template <class Dropped>

@@ -19,13 +19,15 @@ using journal::Encoder;
 
 // file   = magic (8 bytes), version (u32), block *
 // block  = u8 type, u32 length, u64 checksum (seeded with its offset in the file; covers type, length, payload), payload
-// blocks: one kMeta, any number of kRows, one kEnd
+// blocks: one kMeta, in version 4 perhaps one kRules, any number of kRows, one kEnd
 namespace {
 
 constexpr std::string_view kSnapshotMagic = "BIDESNAP";
-// Version 1 has no length of leases, nor whether they were delivered; version 2 has no bindings.
-constexpr std::uint32_t kVersion = 3;
-constexpr std::uint32_t kWithoutBindings = 2;  // Written when there are none, so that an older bide can read it.
+// Version 1 has no length of leases, nor whether they were delivered; version 2 has no bindings, and version 3 only the blocks
+// that it must have. The oldest that will do is written, so that an older bide can read it.
+constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kWithBindings = 3;
+constexpr std::uint32_t kWithoutBindings = 2;
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 constexpr std::size_t kBlockBytes = 256 * 1024;
@@ -36,7 +38,7 @@ constexpr Slot kSlotsAPiece = 262'144;
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr std::string_view kUnfinished = "snapshot.tmp";
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3 };
+enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4 };
 
 enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2, kDelivered = 4 };
 
@@ -46,9 +48,23 @@ std::uint64_t block_checksum(std::uint8_t type, std::string_view payload, std::u
   return platform::checksum(payload, offset * 256 + type);
 }
 
+// At this offset in the file.
+void append_block(std::string& into, std::uint8_t type, std::string_view payload, std::uint64_t offset) {
+  Encoder header(into);
+  header.u8(type);
+  header.u32(static_cast<std::uint32_t>(payload.size()));
+  header.u64(block_checksum(type, payload, offset));
+  into += payload;
+}
+
 Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
   return Error{ErrorCode::kDamaged, path + ", offset " + std::to_string(offset) + ": " + what +
                                         "; `bide store check` says more, `bide store repair` keeps what can be read"};
+}
+
+std::uint32_t version_for(const State& state) {
+  if (!state.ruled().empty()) return kVersion;
+  return state.bindings().empty() ? kWithoutBindings : kWithBindings;
 }
 
 void encode_meta(Encoder& out, const State& state, Address at) {
@@ -85,7 +101,7 @@ void encode_meta(Encoder& out, const State& state, Address at) {
                                      (running.delivered ? kDelivered : 0)));
     out.count(running.lease_ms);
   }
-  if (state.bindings().empty()) return;
+  if (version_for(state) < kWithBindings) return;
   out.count(state.bindings().size());
   for (const auto& [queue, binding] : state.bindings()) journal::put_binding(out, binding);
 }
@@ -139,11 +155,32 @@ bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
     running.body_saved = true;  // Perhaps.
     meta.leases.emplace_back(id, running);
   }
-  for (std::uint64_t left = version > kWithoutBindings ? in.count() : 0; left > 0 && in.ok(); --left) {
+  for (std::uint64_t left = version >= kWithBindings ? in.count() : 0; left > 0 && in.ok(); --left) {
     Binding binding;
     if (journal::get_binding(in, binding) != nullptr || !in.ok()) return false;
     if (state.queues().names().full() && !state.queues().names().find(binding.queue)) return false;
     if (!state.apply(binding)) return false;
+  }
+  return in.done();
+}
+
+void encode_rules(Encoder& out, const State& state) {
+  out.count(state.ruled().size());
+  for (const auto& [queue, number] : state.ruled()) {
+    journal::put_rules(out, state.queues()[number].limits->rules);
+    out.i64(state.full_at_ns(number));
+  }
+}
+
+bool decode_rules(Decoder& in, State& state) {
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    QueueRules rules;
+    if (journal::get_rules(in, rules) != nullptr) return false;
+    const std::int64_t full_at_ns = in.i64();
+    if (!in.ok() || !core::has_any(rules)) return false;
+    if (state.queues().names().full() && !state.queues().names().find(rules.queue)) return false;
+    if (!state.apply(rules)) return false;
+    state.restore_full_at(state.ruled().at(rules.queue), full_at_ns);
   }
   return in.done();
 }
@@ -228,16 +265,16 @@ SnapshotWriter::~SnapshotWriter() {
 }
 
 void SnapshotWriter::begin() {
-  std::string meta;
-  Encoder out(meta);
-  encode_meta(out, state_, at_);
   head_ = kSnapshotMagic;
-  Encoder head(head_);
-  head.u32(state_.bindings().empty() ? kWithoutBindings : kVersion);
-  head.u8(kMeta);
-  head.u32(static_cast<std::uint32_t>(meta.size()));
-  head.u64(block_checksum(kMeta, meta, kFileHeader));
-  head_ += meta;
+  Encoder(head_).u32(version_for(state_));
+  const auto add = [this](BlockType type, const auto& encode) {
+    std::string payload;
+    Encoder out(payload);
+    encode(out);
+    append_block(head_, type, payload, head_.size());
+  };
+  add(kMeta, [this](Encoder& out) { encode_meta(out, state_, at_); });
+  if (!state_.ruled().empty()) add(kRules, [this](Encoder& out) { encode_rules(out, state_); });
 }
 
 std::vector<std::uint16_t> SnapshotWriter::numbers_in_file(const Names& names) {
@@ -260,11 +297,7 @@ void SnapshotWriter::save_row(Slot slot) {
 Status SnapshotWriter::flush_block(std::uint8_t type) {
   std::string framed;
   framed.reserve(block_.size() + kBlockHeader);
-  Encoder header(framed);
-  header.u8(type);
-  header.u32(static_cast<std::uint32_t>(block_.size()));
-  header.u64(block_checksum(type, block_, offset_));
-  framed += block_;
+  append_block(framed, type, block_, offset_);
   block_.clear();
   if (Status written = file_->write(offset_, framed); !written) return written;
   offset_ += framed.size();
@@ -413,6 +446,10 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
       if (block.type == kEnd) {
         if (content.u64() != rows) return damaged(path, block.at, "rows are missing");
         break;
+      }
+      if (block.type == kRules && reader.version() == kVersion) {
+        if (!decode_rules(content, state)) return damaged(path, block.at, "the rules of queues are not right");
+        continue;
       }
       if (block.type != kRows) return damaged(path, block.at, "unknown block");
       while (!content.done()) {

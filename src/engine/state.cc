@@ -133,6 +133,8 @@ Status State::apply(const journal::Granted& record, const std::vector<Slot>& slo
     }
     no_longer_taken(entry);
     set_state(slot, EntryState::kRunning);
+    // In recovery a lease that saved a body is granted again.
+    if (grant.token != replaced_by_) count_start(static_cast<std::uint16_t>(entry.queue), record.at_ms);
     // Counted before the handler runs: a handler that kills the process must use up attempts too.
     entry.attempts = (entry.attempts + 1) & 0x7fffu;
     entry.next = leases_.add(Running{.token = grant.token,
@@ -299,6 +301,7 @@ Status State::apply(const journal::Moved& record, RecordRef at) {
   Entry& entry = touch(slot);
   if (entry.body_bytes != 0 && entry.body_address == record.from.address) {
     live_.subtract(entry.body());
+    if (is_waiting(entry)) queues_[static_cast<std::uint16_t>(entry.queue)].waiting_bytes += at.bytes - entry.body().bytes;
     entry.set_body(at);
     live_.add(at);
   } else if (entry.has_details() && entry.details_address == record.from.address) {
@@ -352,6 +355,8 @@ Status State::apply(const journal::RecordView& view) {
       return decode_and<journal::Delivered>(view, [&](const auto& record) { return apply(record); });
     case RecordType::kBound:
       return decode_and<Binding>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kRules:
+      return decode_and<QueueRules>(view, [&](const auto& record) { return apply(record); });
   }
   return Error{ErrorCode::kNewerVersion, "the journal has a record of type " + std::to_string(view.type) +
                                              ", which this bide does not know: use the version that wrote it"};

@@ -73,6 +73,7 @@ class State {
   Status apply(const journal::CancelAsked& record);
   Status apply(const journal::Delivered& record);
   Status apply(const Binding& record);
+  Status apply(const QueueRules& record);
   // The effect of the records of a saved body on a running job. The lease stays as it is: its subscription and deadline are
   // not in the records.
   void apply_saved(Slot slot, journal::RecordRef at, std::int64_t accepted_ms);
@@ -96,6 +97,8 @@ class State {
   bool is_behind() const { return behind_; }
   // When advance() may have something to do next.
   std::optional<std::int64_t> next_due() const;
+  // When a rate lets a job start that waits for it.
+  std::optional<std::int64_t> next_start() const;
   // How many entries the pieces have handled.
   std::uint64_t handled() const { return handled_; }
 
@@ -151,6 +154,8 @@ class State {
   // By queue. One without patterns is being removed, with what waits in its queue.
   using Bindings = std::map<std::string, Binding, std::less<>>;
   const Bindings& bindings() const { return bindings_; }
+  // Queues that have rules, by name (state_rules.cc).
+  const std::map<std::string, std::uint16_t, std::less<>>& ruled() const { return ruled_; }
   const Names& workers() const { return workers_; }
   const LeaseTable& leases() const { return leases_; }
   LeaseTable& leases() { return leases_; }
@@ -197,12 +202,18 @@ class State {
   // Loading a snapshot, before start().
   void expect(std::uint64_t jobs) { ids_.expect(jobs); }
   Slot restore(const Entry& entry, std::string_view unique_key);
+  // Of a queue with a rate, in the ledger's time.
+  std::int64_t full_at_ns(std::uint16_t queue) const;
+  void restore_full_at(std::uint16_t queue, std::int64_t ns);
   void restore_running(const JobId& id, const Running& running);
   void restore_counters(const Counters& counters, std::uint64_t last_token, std::int64_t last_time_ms);
 
  private:
   struct Audit;
 
+  static bool is_waiting(const Entry& entry) {
+    return entry.entry_state() == EntryState::kScheduled || entry.entry_state() == EntryState::kReady;
+  }
   static bool waits_for_span(const Entry& entry) {
     switch (entry.entry_state()) {
       case EntryState::kScheduled:
@@ -227,6 +238,7 @@ class State {
   void count_for_audit(Slot slot);
   void see_for_audit(Slot slot, EntryState expected);
   void count(const Entry& entry, int by);
+  void count_start(std::uint16_t queue, std::int64_t at_ms);
   void set_state(Slot slot, EntryState state);
   void set_time(std::int64_t now_ms, std::int64_t wall_ms);
   std::int64_t wall_due_ms() const { return std::min(now_ms_, wall_ms_); }
@@ -261,6 +273,7 @@ class State {
   Names kinds_;
   Names workers_;
   Bindings bindings_;
+  std::map<std::string, std::uint16_t, std::less<>> ruled_;
   LeaseTable leases_;
   UniqueKeys keys_;
   LiveBytes live_;

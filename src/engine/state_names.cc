@@ -44,7 +44,8 @@ std::uint16_t State::hold_worker(std::string_view name) {
 void State::release_queue(std::uint16_t number) {
   if (!queues_.names().release(number)) return;
   const Queue& queue = queues_[number];
-  platform::require(!queue.paused && !queue.bound && queue.subscriptions == 0 && queue.taken == 0, "a queue is gone that is still used");
+  platform::require(!queue.paused && !queue.bound && !queue.limits && queue.subscriptions == 0 && queue.taken == 0,
+                    "a queue is gone that is still used");
 }
 
 void State::release_kind(std::uint16_t number) { (void)kinds_.release(number); }
@@ -112,7 +113,7 @@ std::vector<std::string> State::audit_names() const {
     const std::uint64_t here = std::accumulate(queue.counts.begin(), queue.counts.end(), std::uint64_t{0});
     jobs += here;
     compare("the queue " + queues_.names()[number] + " is", queues_.names().uses(number),
-            here + queue.subscriptions + (queue.paused ? 1 : 0) + (queue.bound ? 1 : 0));
+            here + queue.subscriptions + (queue.paused ? 1 : 0) + (queue.bound ? 1 : 0) + (queue.limits ? 1 : 0));
   }
   const auto sum = [](const Names& names) {
     std::uint64_t uses = 0;

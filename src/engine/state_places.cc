@@ -17,8 +17,10 @@ constexpr std::size_t kTombstonesAtOnce = 1024;
 }  // namespace
 
 void State::count(const Entry& entry, int by) {
-  std::uint64_t& counter = queues_[static_cast<std::uint16_t>(entry.queue)].counts[entry.state];
+  Queue& queue = queues_[static_cast<std::uint16_t>(entry.queue)];
+  std::uint64_t& counter = queue.counts[entry.state];
   counter = by > 0 ? counter + 1 : counter - 1;
+  if (is_waiting(entry)) queue.waiting_bytes += by > 0 ? entry.body_bytes : -std::uint64_t{entry.body_bytes};
 }
 
 void State::set_state(Slot slot, EntryState state) {
@@ -189,6 +191,7 @@ Slot State::relocate(Slot slot) {
 void State::set_time(std::int64_t now_ms, std::int64_t wall_ms) {
   now_ms_ = now_ms;
   wall_ms_ = wall_ms;
+  queues_.set_time(now_ms_ - shift_ms_);
   if (wall_due_ms() < wall_wheel_.now()) wall_wheel_.turn_back(wall_due_ms());
 }
 

@@ -20,7 +20,9 @@ struct SubscribedQueue {
   int weight = 1;
   int score = 0;
 
-  bool can_give(const Queues& all) const { return queue && !all[*queue].paused && all[*queue].has_waiting(); }
+  bool can_give(const Queues& all) const {
+    return queue && !all[*queue].paused && all[*queue].has_waiting() && all.may_start(all[*queue]);
+  }
 };
 
 struct Subscriber {

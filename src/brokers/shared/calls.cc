@@ -155,6 +155,19 @@ bool bindings(Target target, Decoder& in, Reply reply) {
   return true;
 }
 
+bool put_rules(Target target, Decoder& in, Reply reply) {
+  auto rules = take<QueueRules>(in);
+  if (!in.done()) return false;
+  target.inspector.put_rules(std::move(rules), replying<void>(std::move(reply)));
+  return true;
+}
+
+bool rules(Target target, Decoder& in, Reply reply) {
+  if (!in.done()) return false;
+  target.inspector.rules(replying<std::vector<QueueRules>>(std::move(reply)));
+  return true;
+}
+
 struct Call {
   FrameType type;
   bool (*execute)(Target, Decoder&, Reply);
@@ -181,6 +194,8 @@ constexpr std::array kCalls = {
     Call{FrameType::kPublish, publish, Call::Repeat::kOnce},  // As enqueue.
     Call{FrameType::kBind, bind, Call::Repeat::kRepeatable},
     Call{FrameType::kBindings, bindings, Call::Repeat::kReadOnly},
+    Call{FrameType::kPutRules, put_rules, Call::Repeat::kRepeatable},
+    Call{FrameType::kRules, rules, Call::Repeat::kReadOnly},
 };
 
 const Call* find_call(FrameType type) {

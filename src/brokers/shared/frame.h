@@ -70,6 +70,8 @@ enum class FrameType : std::uint8_t {
   kPublish = 32,
   kBind = 33,
   kBindings = 34,
+  kPutRules = 35,
+  kRules = 36,
   kEdit = 40,
   kSaveStep = 41,
   kReportProgress = 42,

@@ -95,6 +95,8 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
   void purge(std::string queue, Completion<std::uint64_t> done) override;
   void bind(Binding binding, Completion<void> done) override;
   void bindings(Completion<std::vector<Binding>> done) override;
+  void put_rules(QueueRules rules, Completion<void> done) override;
+  void rules(Completion<std::vector<QueueRules>> done) override;
 
   // For calls that go past the client once there is a local owner: leases from before count against the credit of their
   // subscription until their end is seen here.

@@ -229,4 +229,12 @@ void SharedClient::bindings(Completion<std::vector<Binding>> done) {
   call<std::vector<Binding>>(FrameType::kBindings, std::move(done));
 }
 
+void SharedClient::put_rules(QueueRules rules, Completion<void> done) {
+  call<void>(FrameType::kPutRules, std::move(done), rules);
+}
+
+void SharedClient::rules(Completion<std::vector<QueueRules>> done) {
+  call<std::vector<QueueRules>>(FrameType::kRules, std::move(done));
+}
+
 }  // namespace bide::brokers::shared

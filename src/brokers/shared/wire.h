@@ -110,6 +110,17 @@ struct Fields<Binding> {
   static auto of(auto& v) { return std::tie(v.queue, v.patterns, v.most, v.keep, v.idle); }
 };
 template <>
+struct Fields<RateLimit> {
+  static auto of(auto& v) { return std::tie(v.count, v.period, v.burst); }
+};
+template <>
+struct Fields<QueueRules> {
+  static auto of(auto& v) {
+    return std::tie(v.queue, v.at_once, v.rate, v.group_at_once, v.group_rate, v.fair, v.weights, v.ageing, v.most_jobs,
+                    v.most_bytes, v.oldest);
+  }
+};
+template <>
 struct Fields<Extended> {
   static auto of(auto& v) { return std::tie(v.lost, v.cancel_requested); }
 };

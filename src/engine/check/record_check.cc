@@ -177,6 +177,8 @@ Problem bound(Bytes& in, std::uint8_t, RecordFacts&) {
   return std::nullopt;
 }
 
+Problem rules(Bytes& in, std::uint8_t, RecordFacts&) { return check_rules(in); }
+
 Problem mark(Bytes& in, std::uint8_t, RecordFacts&) {
   in.rest();
   return std::nullopt;
@@ -206,7 +208,7 @@ constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accept
                                Kind{"changed", changed, 2}, Kind{"done", done, 2},         Kind{"removed", removed},
                                Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved},
                                Kind{"cancel asked", cancel_asked}, Kind{"delivered", delivered},
-                               Kind{"bound", bound}};
+                               Kind{"bound", bound}, Kind{"rules", rules}};
 
 }  // namespace
 
@@ -214,6 +216,18 @@ void skip_binding(Bytes& in) {
   in.string();
   for (int i = 0; i < 3; ++i) in.count();
   for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) in.string();
+}
+
+std::optional<std::string> check_rules(Bytes& in) {
+  in.string();
+  for (int i = 0; i < 8; ++i) in.count();  // At once and the rate, of the queue and of each group.
+  if (in.u8() > 1) return "rules that are neither fair nor not";
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    in.string();
+    in.count();
+  }
+  for (int i = 0; i < 4; ++i) in.count();
+  return std::nullopt;
 }
 
 std::string_view name_of_type(std::uint8_t type) {

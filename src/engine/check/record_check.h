@@ -26,6 +26,7 @@ enum class RecordType : std::uint8_t {
   kCancelAsked,
   kDelivered,
   kBound,
+  kRules,
 };
 
 // "accepted"; empty when there is no such type.
@@ -49,5 +50,7 @@ std::optional<std::string> take_apart(std::uint8_t type, std::uint8_t version, s
 
 // Of a bound record, and of a snapshot.
 void skip_binding(Bytes& in);
+// The same of a rules record.
+std::optional<std::string> check_rules(Bytes& in);
 
 }  // namespace bide::engine::check

@@ -14,11 +14,12 @@ namespace bide::engine::check {
 namespace {
 
 constexpr std::string_view kMagic = "BIDESNAP";
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3 };
+enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4 };
+constexpr std::uint8_t kLastType = kRules;
 
 // As numbered in the file; 2 is never written.
 enum RowState : std::uint8_t { kScheduled = 1, kRunning = 3, kDone = 4, kDead = 5 };
@@ -109,6 +110,16 @@ struct Loader {
     return std::nullopt;
   }
 
+  Problem rules(std::string_view payload) {
+    Bytes in(payload);
+    for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+      if (Problem problem = check_rules(in)) return problem;
+      in.u64();
+    }
+    if (!in.at_end()) return "the rules of queues do not fit their fields";
+    return std::nullopt;
+  }
+
   Problem end(std::string_view payload) {
     Bytes in(payload);
     if (in.u64() != facts.rows) return "rows are missing";
@@ -129,7 +140,7 @@ std::optional<Block> block_at(std::string_view content, std::uint64_t offset) {
   const std::uint8_t type = in.u8();
   const std::uint32_t length = in.u32();
   const std::uint64_t expected = in.u64();
-  if (type < kMeta || type > kEnd || length > in.left()) return std::nullopt;
+  if (type < kMeta || type > kLastType || length > in.left()) return std::nullopt;
   const std::string_view payload = content.substr(offset + kBlockHeader, length);
   if (platform::checksum(payload, offset * 256 + type) != expected) return std::nullopt;
   return Block{type, payload};
@@ -238,6 +249,7 @@ std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus
       case kMeta: problem = loader.meta(payload); break;
       case kRows: problem = loader.rows(payload); break;
       case kEnd: problem = loader.end(payload); break;
+      case kRules: problem = version < 4 ? "an unknown block" : loader.rules(payload); break;
       default: problem = "an unknown block"; break;
     }
     if (problem) return SnapshotProblem{offset, *problem};
@@ -256,6 +268,7 @@ std::optional<SnapshotRepair> repair_snapshot(std::string_view content, const st
   SnapshotRepair repair;
   Rows rows;
   std::vector<std::string> kept;
+  std::vector<Block> others;  // That only a later version has.
   std::vector<std::uint64_t> before;  // Rows before each loss.
   std::uint64_t offset = kFileHeader + kBlockHeader + meta->payload.size();
   while (offset < content.size()) {
@@ -266,6 +279,7 @@ std::optional<SnapshotRepair> repair_snapshot(std::string_view content, const st
       rows = std::move(found);
       kept.push_back(std::move(*some));
     }
+    if (block && block->type > kEnd) others.push_back(*block);
     if (block) {
       offset += kBlockHeader + block->payload.size();
       continue;
@@ -281,6 +295,7 @@ std::optional<SnapshotRepair> repair_snapshot(std::string_view content, const st
   repair.content = kMagic;
   put_u32(repair.content, version);
   append_block(repair.content, kMeta, for_rows(meta->payload, version, rows));
+  for (const Block& block : others) append_block(repair.content, block.type, block.payload);
   for (const std::string& payload : kept) append_block(repair.content, kRows, payload);
   std::string end;
   put_u64(end, rows.count);

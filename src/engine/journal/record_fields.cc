@@ -124,6 +124,64 @@ const char* get_binding(Decoder& in, Binding& out) {
   return nullptr;
 }
 
+namespace {
+
+void put_rate(Encoder& out, const RateLimit& rate) {
+  out.count(rate.count);
+  out.count(static_cast<std::uint64_t>(rate.period.count()));
+  out.count(rate.burst);
+}
+
+bool get_rate(Decoder& in, RateLimit& out) {
+  return get_u32(in, out.count) && get_duration(in, out.period) && get_u32(in, out.burst);
+}
+
+}  // namespace
+
+void put_rules(Encoder& out, const QueueRules& rules) {
+  out.string(rules.queue);
+  out.count(rules.at_once);
+  put_rate(out, rules.rate);
+  out.count(rules.group_at_once);
+  put_rate(out, rules.group_rate);
+  out.u8(rules.fair ? 1 : 0);
+  out.count(rules.weights.size());
+  for (const auto& [group, weight] : rules.weights) {
+    out.string(group);
+    out.count(static_cast<std::uint64_t>(weight));
+  }
+  out.count(static_cast<std::uint64_t>(rules.ageing.count()));
+  out.count(rules.most_jobs);
+  out.count(rules.most_bytes);
+  out.count(static_cast<std::uint64_t>(rules.oldest.count()));
+}
+
+const char* get_rules(Decoder& in, QueueRules& out) {
+  out = QueueRules();
+  out.queue = in.string();
+  if (!get_u32(in, out.at_once) || !get_rate(in, out.rate) || !get_u32(in, out.group_at_once) ||
+      !get_rate(in, out.group_rate)) {
+    return "a limit is out of range";
+  }
+  const std::uint8_t fair = in.u8();
+  if (fair > 1) return "it is neither fair nor not";
+  out.fair = fair != 0;
+  const std::uint64_t weights = in.count();
+  if (weights > in.left()) return "it has more weights than bytes";
+  out.weights.resize(static_cast<std::size_t>(weights));
+  for (auto& [group, weight] : out.weights) {
+    group = in.string();
+    std::uint32_t turns = 0;
+    if (!get_u32(in, turns) || turns > INT32_MAX) return "a weight is out of range";
+    weight = static_cast<int>(turns);
+  }
+  if (!get_duration(in, out.ageing)) return "its ageing is out of range";
+  out.most_jobs = in.count();
+  out.most_bytes = in.count();
+  if (!get_duration(in, out.oldest)) return "the age of its oldest job is out of range";
+  return nullptr;
+}
+
 bool get_duration(Decoder& in, Milliseconds& out) {
   const std::uint64_t value = in.count();
   out = Milliseconds(static_cast<std::int64_t>(value));

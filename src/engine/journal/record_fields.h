@@ -38,4 +38,7 @@ const char* get_retry(Decoder& in, RetryPolicy& out);
 void put_binding(Encoder& out, const Binding& binding);
 const char* get_binding(Decoder& in, Binding& out);
 
+void put_rules(Encoder& out, const QueueRules& rules);
+const char* get_rules(Decoder& in, QueueRules& out);
+
 }  // namespace bide::engine::journal

@@ -49,6 +49,8 @@ std::string_view name_of(RecordType type) {
       return "delivered";
     case RecordType::kBound:
       return "bound";
+    case RecordType::kRules:
+      return "rules";
   }
   return "unknown";
 }
@@ -325,6 +327,19 @@ Status decode(const RecordView& view, Binding& out) {
   if (Status status = check_kind(view, type); !status) return status;
   Decoder in(view.payload);
   if (const char* wrong = get_binding(in, out)) return malformed(view, type, wrong);
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const QueueRules& record) {
+  put_rules(begin(journal, RecordType::kRules), record);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, QueueRules& out) {
+  constexpr RecordType type = RecordType::kRules;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  if (const char* wrong = get_rules(in, out)) return malformed(view, type, wrong);
   return complete(in, view, type);
 }
 

@@ -13,6 +13,7 @@
 
 #include "bide/inspector.h"
 #include "bide/job.h"
+#include "bide/queue_rules.h"
 #include "bide/result.h"
 #include "engine/journal/journal.h"
 
@@ -31,6 +32,7 @@ enum class RecordType : std::uint8_t {
   kCancelAsked = 10,  // Somebody wants a running job to end: if this attempt does not finish it, none will.
   kDelivered = 11,    // Leases that outlive the process have reached their workers.
   kBound = 12,        // Which events a queue gets: its Binding, whole.
+  kRules = 13,        // The rules of a queue, whole.
 };
 
 // How a job's attempts went so far; read back when it is leased, shown or changed again.
@@ -154,6 +156,7 @@ RecordRef append(Journal& journal, const Moved& record);
 RecordRef append(Journal& journal, const CancelAsked& record);
 RecordRef append(Journal& journal, const Delivered& record);
 RecordRef append(Journal& journal, const Binding& record);
+RecordRef append(Journal& journal, const QueueRules& record);
 
 // kDamaged when the payload is not what its type says; kNewerVersion when its version is not known.
 Status decode(const RecordView& view, Accepted& out);
@@ -167,6 +170,7 @@ Status decode(const RecordView& view, Moved& out);
 Status decode(const RecordView& view, CancelAsked& out);
 Status decode(const RecordView& view, Delivered& out);
 Status decode(const RecordView& view, Binding& out);
+Status decode(const RecordView& view, QueueRules& out);
 
 // Only what recovery needs of an Accepted record: nothing is allocated, the views point into the payload.
 struct AcceptedBrief {

@@ -170,6 +170,7 @@ bool same(const Removed& a, const Removed& b) {
   return std::tie(a.cause, a.at_ms, a.ids) == std::tie(b.cause, b.at_ms, b.ids);
 }
 bool same(const Binding& a, const Binding& b) { return a == b; }
+bool same(const QueueRules& a, const QueueRules& b) { return a == b; }
 bool same(const QueueRecord& a, const QueueRecord& b) {
   return std::tie(a.name, a.paused) == std::tie(b.name, b.paused);
 }
@@ -259,6 +260,17 @@ TEST_F(Records, EveryQueueClockAndCancelRecordComesBack) {
     comes_back(Delivered{make_.granted().grants});
     comes_back(Binding{.queue = make_.text(), .patterns = {make_.text(), make_.text()}, .most = 7,
                        .keep = Milliseconds(86'400'000), .idle = Milliseconds(3)});
+    comes_back(QueueRules{.queue = make_.text(),
+                          .at_once = 50,
+                          .rate = {.count = 10, .period = Milliseconds(60'000), .burst = 3},
+                          .group_at_once = 1,
+                          .group_rate = {.count = 4'000'000'000, .period = Milliseconds(1), .burst = 7},
+                          .fair = true,
+                          .weights = {{make_.text(), 100}, {make_.text(), 1}},
+                          .ageing = Milliseconds(5),
+                          .most_jobs = 1ull << 40,
+                          .most_bytes = 9,
+                          .oldest = Milliseconds(86'400'000)});
   }
 }
 
@@ -321,6 +333,7 @@ TEST_F(Records, WhatIsCutOrChangedIsRefusedOrReadWithoutHarm) {
   refuses_what_is_cut(CancelAsked{make_.id(), 1});
   refuses_what_is_cut(Delivered{make_.granted().grants});
   refuses_what_is_cut(Binding{.queue = "billing", .patterns = {"order.*", "#"}});
+  refuses_what_is_cut(QueueRules{.queue = "billing", .at_once = 3, .fair = true, .weights = {{"a", 2}}});
 }
 
 TEST_F(Records, AJobWithNothingSpecialCostsLittleMoreThanItsBody) {

@@ -1,0 +1,207 @@
+// Rules of queues, and that they outlive the process and every step of the clock.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/ledger_fixture.h"
+
+namespace bide::engine {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::seconds;
+using support::Survival;
+
+class LedgerRules : public LedgerFixture {
+ protected:
+  void SetUp() override { open(); }
+
+  void open(std::uint64_t snapshot_bytes = EngineOptions().snapshot_bytes) {
+    EngineOptions options;
+    options.segment_bytes = 32 << 10;
+    options.snapshot_bytes = snapshot_bytes;
+    open_ledger(options);
+    subscribe({.queues = {{"mail"}}, .credit = 1000, .outlives_process = true});
+  }
+  void subscribe(SubscribeOptions options) {
+    ledger_->subscribe(++last_subscription_, options, [](const std::vector<Lease>&) {});
+  }
+  void reopen(Survival unsynced = Survival::kEverything) {
+    die(unsynced);
+    open();
+  }
+  void put(const QueueRules& rules) {
+    ASSERT_TRUE(ledger_->begin());
+    const Status status = ledger_->put_rules(rules);
+    ASSERT_TRUE(status) << status.error().message;
+    ASSERT_TRUE(ledger_->commit());
+  }
+  std::vector<Result<Enqueued>> try_enqueue(int count, const Job& like) {
+    EXPECT_TRUE(ledger_->begin());
+    auto results = ledger_->enqueue(EnqueueBatch::of(std::vector<Job>(static_cast<std::size_t>(count), like), {}));
+    EXPECT_TRUE(ledger_->commit());
+    return results;
+  }
+  std::vector<JobId> enqueue(int count, const Job& like = {.kind = "send", .queue = "mail"}) {
+    std::vector<JobId> ids;
+    for (const auto& result : try_enqueue(count, like)) ids.push_back(result.value().id);
+    return ids;
+  }
+  std::vector<Lease> step() {
+    EXPECT_TRUE(ledger_->begin());
+    return end_step();
+  }
+  // Until nothing more starts at this time.
+  std::size_t started() {
+    std::size_t all = 0;
+    while (const std::size_t some = step().size()) all += some;
+    return all;
+  }
+  void finish(const Lease& lease) {
+    ASSERT_TRUE(ledger_->begin());
+    ASSERT_TRUE(ledger_->settle(SettleBatch::of({{.lease = {lease.job.id, lease.token}, .outcome = Done{}}}, {})).at(0));
+    ASSERT_TRUE(ledger_->commit());
+  }
+  // As the engine does: sleeps until it has something to do, for at most so long. What started.
+  std::size_t run_for(Milliseconds time) {
+    std::size_t all = 0;
+    const std::int64_t end_us = clock_.now().elapsed_us + time.count() * 1000;
+    while (true) {
+      all += started();
+      const auto wake = ledger_->next_wake_us();
+      if (!wake || *wake > end_us) break;
+      clock_.advance(Milliseconds(std::max<std::int64_t>(1, (*wake - clock_.now().elapsed_us + 999) / 1000)));
+    }
+    clock_.advance(Milliseconds((end_us - clock_.now().elapsed_us) / 1000));
+    return all;
+  }
+  std::string explain(const JobId& id) { return ledger_->explain(id).value().code; }
+  void expect_sound() {
+    const AuditReport report = ledger_->audit();
+    EXPECT_TRUE(report.ok()) << report.problems.front();
+  }
+
+  std::ptrdiff_t snapshots() {
+    const auto names = disk_.list("/store").value();
+    return std::count_if(names.begin(), names.end(), [](const auto& name) { return name.starts_with("snapshot-"); });
+  }
+
+  std::uint32_t last_subscription_ = 0;
+};
+
+TEST_F(LedgerRules, OfAQueueAreKeptAndKeepItInExistenceUntilTheyAreRemoved) {
+  const QueueRules rules{.queue = "mail",
+                         .at_once = 3,
+                         .rate = {.count = 10, .period = seconds(1), .burst = 2},
+                         .fair = true,
+                         .weights = {{"a", 2}},
+                         .oldest = hours(1)};
+  put(rules);
+  reopen(Survival::kNothing);
+  ASSERT_EQ(ledger_->rules(), std::vector{rules});
+  EXPECT_EQ(ledger_->queues().size(), 1u);
+  expect_sound();
+  ledger_->unsubscribe(last_subscription_);
+  put({.queue = "mail"});
+  EXPECT_TRUE(ledger_->rules().empty());
+  EXPECT_TRUE(ledger_->queues().empty());
+  reopen(Survival::kNothing);
+  EXPECT_TRUE(ledger_->rules().empty());
+  expect_sound();
+}
+
+TEST_F(LedgerRules, JobsThatStillRunCountAfterARestart) {
+  put({.queue = "mail", .at_once = 3});
+  const auto ids = enqueue(10);
+  std::vector<Lease> leases = step();
+  ASSERT_EQ(leases.size(), 3u);
+  EXPECT_EQ(explain(ids[9]), "at_once");
+  reopen();
+  EXPECT_EQ(started(), 0u);
+  finish(leases[0]);
+  EXPECT_EQ(started(), 1u);
+  put({.queue = "mail", .at_once = 5});
+  EXPECT_EQ(started(), 2u);
+  expect_sound();
+}
+
+TEST_F(LedgerRules, ARateHoldsOverRestartsAndStepsOfTheClock) {
+  put({.queue = "mail", .rate = {.count = 10, .period = seconds(1), .burst = 4}});
+  const auto ids = enqueue(200);
+  std::size_t all = started();
+  EXPECT_EQ(all, 4u);
+  EXPECT_EQ(explain(ids[199]), "rate");
+  for (int i = 1; i <= 40; ++i) {
+    switch (i % 5) {
+      case 0: reopen(Survival::kNothing); break;
+      case 1: clock_.step_wall(hours(1)); break;
+      case 2: clock_.step_wall(-hours(2)); break;
+      default: break;
+    }
+    all += run_for(Milliseconds(250));
+    ASSERT_LE(all, 4u + static_cast<std::size_t>(i) * 10 / 4 + 1);
+  }
+  EXPECT_GE(all, 95u);
+  expect_sound();
+}
+
+TEST_F(LedgerRules, ASlowRateIsNotForgottenByASnapshot) {
+  put({.queue = "mail", .at_once = 7, .rate = {.count = 1, .period = hours(10)}});
+  enqueue(5);
+  EXPECT_EQ(started(), 1u);
+  die(Survival::kEverything);
+  open(16 << 10);
+  enqueue(500, {.kind = "k", .queue = "another", .body = std::string(200, 'x')});
+  for (int i = 0; i < 1000 && ledger_->tidy().value(); ++i) {
+  }
+  ASSERT_EQ(snapshots(), 1);
+  reopen();
+  EXPECT_EQ(ledger_->rules().at(0).at_once, 7u);
+  EXPECT_EQ(run_for(hours(9)), 0u);
+  EXPECT_EQ(run_for(hours(2)), 1u);
+  expect_sound();
+}
+
+TEST_F(LedgerRules, RefuseWhatIsTooMuchForTheirQueueAndNothingElse) {
+  put({.queue = "mail", .most_jobs = 3});
+  ledger_->unsubscribe(last_subscription_);
+  const auto results = try_enqueue(5, {.kind = "send", .queue = "mail"});
+  EXPECT_TRUE(results[2]);
+  ASSERT_FALSE(results[3]);
+  EXPECT_EQ(results[3].error().code, ErrorCode::kOverloaded);
+  EXPECT_EQ(results[3].error().message,
+            "queue 'mail' holds 3 waiting job(s), as its rules allow at most (most_jobs): try again when some of its jobs "
+            "have run");
+  EXPECT_TRUE(try_enqueue(1, {.kind = "send", .queue = "another"})[0]);
+
+  put({.queue = "mail", .most_bytes = 10'000});
+  EXPECT_TRUE(try_enqueue(1, {.kind = "send", .queue = "mail", .body = std::string(10'000, 'x')})[0]);
+  EXPECT_FALSE(try_enqueue(1, {.kind = "send", .queue = "mail"})[0]);
+  reopen();
+  EXPECT_FALSE(try_enqueue(1, {.kind = "send", .queue = "mail"})[0]);
+  EXPECT_EQ(started(), 4u);
+  EXPECT_TRUE(try_enqueue(1, {.kind = "send", .queue = "mail"})[0]);
+
+  put({.queue = "mail", .at_once = 1, .oldest = seconds(10)});
+  clock_.advance(seconds(9));
+  EXPECT_EQ(step().size(), 0u);
+  EXPECT_TRUE(try_enqueue(1, {.kind = "send", .queue = "mail"})[0]);
+  clock_.advance(seconds(1));
+  EXPECT_FALSE(try_enqueue(1, {.kind = "send", .queue = "mail"})[0]);
+  expect_sound();
+}
+
+TEST_F(LedgerRules, ThatAreNotRightAreRefusedAndNothingChanges) {
+  ASSERT_TRUE(ledger_->begin());
+  const Status status = ledger_->put_rules({.queue = "mail", .rate = {.count = 1, .burst = 0}});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(ledger_->rules().empty());
+}
+
+}  // namespace
+}  // namespace bide::engine
