@@ -65,7 +65,7 @@ void examine_outbox(const outbox::OutboxBroker& broker, std::vector<DoctorFindin
 
 std::vector<DoctorFinding> examine(Client& client) {
   std::vector<DoctorFinding> findings;
-  if (const auto* broker = dynamic_cast<const outbox::OutboxBroker*>(&client.broker())) {
+  if (const outbox::OutboxBroker* broker = outbox::outbox_of(client.broker())) {
     examine_outbox(*broker, findings);
     if (!client.broker().capabilities().audit) return findings;
   }

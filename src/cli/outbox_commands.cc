@@ -19,8 +19,8 @@ namespace {
 using outbox::OutboxBroker;
 using outbox::OutboxStatus;
 
-OutboxBroker& outbox_of(const Client& client) {
-  auto* const broker = dynamic_cast<OutboxBroker*>(&client.broker());
+OutboxBroker& outbox_behind(const Client& client) {
+  OutboxBroker* const broker = outbox::outbox_of(client.broker());
   if (broker == nullptr) fail_usage("--url: it names no outbox; an example is amqp://host/vhost?outbox=./outbox");
   return *broker;
 }
@@ -29,6 +29,7 @@ JsonObject status_json(const OutboxStatus& status) {
   const outbox::Forwarder::Stats& stats = status.forwarder;
   JsonObject json;
   json.add("waiting", status.waiting).add("dead", status.dead).add("oldest", status.oldest);
+  json.add("disk_bytes", status.disk_bytes);
   json.add("forwards_here", status.forwards_here).add("reached", stats.reached).add("problem", stats.problem);
   json.add("forwarded", stats.forwarded).add("existed", stats.existed).add("refused", stats.refused);
   return json.add("duplicates", stats.duplicates).add("retried", stats.retried);
@@ -52,13 +53,13 @@ std::string status_text(const OutboxStatus& status) {
 
 int show_status(const Invocation& call) {
   const Client client = open_client(call, Missing::kCreate);
-  OutboxStatus status = take(outbox_of(client).status());
+  OutboxStatus status = take(outbox_behind(client).status());
   // Opening it has just begun to hand jobs on: what comes of the first try is worth a moment.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (status.waiting > 0 && status.forwards_here && !status.forwarder.reached && status.forwarder.problem.empty() &&
          std::chrono::steady_clock::now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    status = take(outbox_of(client).status());
+    status = take(outbox_behind(client).status());
   }
   print(call, status_json(status), status_text(status));
   const bool stuck = status.waiting > 0 && !status.forwarder.problem.empty();
@@ -68,7 +69,7 @@ int show_status(const Invocation& call) {
 int drain(const Invocation& call) {
   const auto timeout = call.duration("--timeout");
   const Client client = open_client(call, Missing::kCreate);
-  OutboxBroker& broker = outbox_of(client);
+  OutboxBroker& broker = outbox_behind(client);
   const auto begin = std::chrono::steady_clock::now();
   StatusLine line;
   for (;;) {

@@ -137,6 +137,25 @@ void Metrics::write_pressure(Exposition& text, const Pressure& pressure) {
   });
 }
 
+void Metrics::write_outbox(Exposition& text, const OutboxFigures& outbox) {
+  text.family("bide_outbox_jobs", "gauge", "Jobs on this machine that wait for the broker, and those that it refused for good.");
+  text.sample({{"state", "waiting"}}, outbox.waiting);
+  text.sample({{"state", "dead"}}, outbox.dead);
+  text.family("bide_outbox_disk_bytes", "gauge", "Of the outbox's directory.");
+  text.sample({}, outbox.disk_bytes);
+  text.family("bide_outbox_oldest_age_seconds", "gauge", "For how long the first job in the outbox has waited; 0: none waits.");
+  text.sample({}, outbox.oldest_seconds);
+  text.family("bide_outbox_reached", "gauge", "1: jobs are handed on; 0: the broker behind the outbox takes none.");
+  text.sample({}, outbox.reached ? 1 : 0);
+  text.family("bide_outbox_forwarded_total", "counter", "Jobs that this process has handed on.");
+  text.sample({}, outbox.forwarded);
+  text.family("bide_outbox_failures_total", "counter",
+              "What was not taken: jobs refused for good, jobs whose unique key was held, batches to be sent again.");
+  text.sample({{"reason", "refused"}}, outbox.refused);
+  text.sample({{"reason", "duplicate"}}, outbox.duplicates);
+  text.sample({{"reason", "unconfirmed"}}, outbox.retried);
+}
+
 void Metrics::write_build(Exposition& text, std::string_view version) {
   text.family("bide_build_info", "gauge", "Always 1; the labels say which bide this is.");
   text.sample({{"version", version}, {"compiler", __VERSION__}}, 1);

@@ -27,6 +27,19 @@ enum class OutcomeLabel : std::uint8_t { kDone, kRetry, kDead, kReturned };
 inline constexpr std::array<std::string_view, 4> kOutcomeNames = {"done", "retry", "dead", "returned"};
 OutcomeLabel label_of(const Outcome& outcome);
 
+// How the outbox of this process is.
+struct OutboxFigures {
+  std::uint64_t waiting = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t disk_bytes = 0;
+  double oldest_seconds = 0;
+  bool reached = false;  // It hands jobs on.
+  std::uint64_t forwarded = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t retried = 0;
+};
+
 class Metrics {
  public:
   // Of queues, and of every other label whose values others choose.
@@ -59,6 +72,7 @@ class Metrics {
   // What is so at this moment. Queues beyond the limit are added up.
   void write_queues(Exposition& text, const std::vector<QueueInfo>& queues, Time now);
   void write_pressure(Exposition& text, const Pressure& pressure);
+  static void write_outbox(Exposition& text, const OutboxFigures& outbox);
   static void write_build(Exposition& text, std::string_view version);
 
  private:

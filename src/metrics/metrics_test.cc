@@ -51,6 +51,18 @@ TEST(Metrics, AddUpTheQueuesBeyondTheLimit) {
   EXPECT_TRUE(has_line(written, "bide_queue_oldest_age_seconds{queue=\"(other)\"} 249")) << written;
 }
 
+TEST(Metrics, TellHowAnOutboxIs) {
+  Exposition text;
+  Metrics::write_outbox(text, {.waiting = 12, .dead = 3, .disk_bytes = 4096, .oldest_seconds = 1.5, .reached = true, .forwarded = 99, .retried = 2});
+  const std::string written = text.take();
+  for (const std::string line :
+       {"bide_outbox_jobs{state=\"waiting\"} 12", "bide_outbox_jobs{state=\"dead\"} 3", "bide_outbox_disk_bytes 4096",
+        "bide_outbox_oldest_age_seconds 1.5", "bide_outbox_reached 1", "bide_outbox_forwarded_total 99",
+        "bide_outbox_failures_total{reason=\"unconfirmed\"} 2"}) {
+    EXPECT_TRUE(has_line(written, line)) << line << '\n' << written;
+  }
+}
+
 TEST(Metrics, TellAReasonForPressureUntilItHasGoneAndThenZero) {
   Metrics metrics;
   const auto written = [&](const Pressure& pressure) {

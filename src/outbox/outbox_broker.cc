@@ -29,6 +29,19 @@ bool is_configuration(const Error& error) {
   return error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kUnsupported;
 }
 
+// Files may go while it looks.
+std::uint64_t bytes_in(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::uint64_t bytes = 0;
+  std::error_code gone;
+  for (fs::directory_iterator file(directory, gone), end; !gone && file != end; file.increment(gone)) {
+    std::error_code unknown;
+    const std::uintmax_t size = file->file_size(unknown);
+    if (!unknown) bytes += size;
+  }
+  return bytes;
+}
+
 // One target for each outbox: whoever owns the directory forwards for all.
 Status check_target(const OutboxOptions& options) {
   namespace fs = std::filesystem;
@@ -61,14 +74,15 @@ Result<std::unique_ptr<OutboxBroker>> OutboxBroker::open(OutboxOptions options, 
   auto opened = SharedStore::open(std::move(store));
   if (!opened) return Error{opened.error().code, "outbox: " + opened.error().message};
   if (Status checked = check_target(options); !checked) return checked.error();
-  std::unique_ptr<OutboxBroker> broker(new OutboxBroker(std::move(*opened), std::move(open_target)));
+  std::unique_ptr<OutboxBroker> broker(new OutboxBroker(options.directory, std::move(*opened), std::move(open_target)));
   const auto answer = broker->forwarder_->wait_for_first_answer(kFirstAnswer);
   if (answer && !*answer && is_configuration(answer->error())) return answer->error();
   return broker;
 }
 
-OutboxBroker::OutboxBroker(std::unique_ptr<SharedStore> store, OpenTarget open_target)
-    : store_(std::move(store)),
+OutboxBroker::OutboxBroker(std::string directory, std::unique_ptr<SharedStore> store, OpenTarget open_target)
+    : directory_(std::move(directory)),
+      store_(std::move(store)),
       absent_([this] { return problem(); }),
       forwarder_(std::make_unique<Forwarder>(*store_, [this] { return store_->is_owner(); }, std::move(open_target))) {}
 
@@ -239,19 +253,31 @@ void OutboxBroker::cancel(std::vector<JobId> ids, CancelOptions options, Complet
   });
 }
 
+void OutboxBroker::status(Completion<OutboxStatus> done) const {
+  store_->queues([this, done = std::move(done)](Result<std::vector<QueueInfo>> queues) {
+    if (!queues) return done(queues.error());
+    OutboxStatus status;
+    for (const QueueInfo& queue : *queues) {
+      if (queue.name != kOutboxQueue) continue;
+      status.waiting = queue.ready + queue.scheduled + queue.running;
+      status.dead = queue.dead;
+      status.oldest = queue.oldest_ready;
+    }
+    status.disk_bytes = bytes_in(directory_);
+    status.forwards_here = store_->is_owner();
+    status.forwarder = forwarder_->stats();
+    done(std::move(status));
+  });
+}
+
 Result<OutboxStatus> OutboxBroker::status() const {
-  auto queues = wait<std::vector<QueueInfo>>([&](auto done) { store_->queues(std::move(done)); });
-  if (!queues) return queues.error();
-  OutboxStatus status;
-  for (const QueueInfo& queue : *queues) {
-    if (queue.name != kOutboxQueue) continue;
-    status.waiting = queue.ready + queue.scheduled + queue.running;
-    status.dead = queue.dead;
-    status.oldest = queue.oldest_ready;
-  }
-  status.forwards_here = store_->is_owner();
-  status.forwarder = forwarder_->stats();
-  return status;
+  return wait<OutboxStatus>([&](auto done) { status(std::move(done)); });
+}
+
+OutboxBroker* outbox_of(Broker& broker) {
+  if (auto* const in_front = dynamic_cast<OutboxBroker*>(&broker)) return in_front;
+  auto* const beside = dynamic_cast<BesideOutbox*>(&broker);
+  return beside != nullptr ? &beside->outbox() : nullptr;
 }
 
 }  // namespace bide::outbox

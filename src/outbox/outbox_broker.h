@@ -30,6 +30,7 @@ struct OutboxOptions {
 struct OutboxStatus {
   std::uint64_t waiting = 0;
   std::uint64_t dead = 0;  // Refused by the target for good.
+  std::uint64_t disk_bytes = 0;  // Of its directory.
   std::optional<Time> oldest = {};  // Since when the first one waits.
   bool forwards_here = false;       // This process hands them on.
   Forwarder::Stats forwarder = {};
@@ -52,6 +53,8 @@ class OutboxBroker : public core::ForwardingBroker, public core::ForwardingInspe
   GiveUp watch(JobId id, Completion<JobInfo> done) override;
   void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) override;
 
+  // Not after this is gone.
+  void status(Completion<OutboxStatus> done) const;
   Result<OutboxStatus> status() const;
   // Null: not reached so far.
   std::shared_ptr<const Target> target() const { return forwarder_->target(); }
@@ -64,11 +67,12 @@ class OutboxBroker : public core::ForwardingBroker, public core::ForwardingInspe
 
  private:
   friend class BesideOutbox;
-  OutboxBroker(std::unique_ptr<brokers::shared::SharedStore> store, OpenTarget open_target);
+  OutboxBroker(std::string directory, std::unique_ptr<brokers::shared::SharedStore> store, OpenTarget open_target);
 
   // As it will be at the target; nothing: it is not in the outbox.
   static std::optional<JobInfo> shown(Result<JobInfo> found);
 
+  const std::string directory_;
   std::unique_ptr<brokers::shared::SharedStore> store_;
   mutable AbsentBroker absent_;
   const std::unique_ptr<Forwarder> forwarder_;
@@ -81,6 +85,7 @@ class BesideOutbox : public core::ForwardingBroker {
 
   // A target that has not been reached takes nothing.
   Pressure pressure() const override;
+  OutboxBroker& outbox() const { return *outbox_; }
 
  protected:
   Broker& next_broker() const override { return outbox_->next_broker(); }
@@ -88,5 +93,8 @@ class BesideOutbox : public core::ForwardingBroker {
  private:
   const std::shared_ptr<OutboxBroker> outbox_;
 };
+
+// In front of this broker, or beside it. Null: there is none.
+OutboxBroker* outbox_of(Broker& broker);
 
 }  // namespace bide::outbox

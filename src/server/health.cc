@@ -147,21 +147,28 @@ Routes Health::routes() {
 void Health::answer_metrics(Reply reply) {
   // Shared, because a completion is copied.
   const auto to = std::make_shared<Reply>(std::move(reply));
-  const auto finish = [self = shared_from_this(), to](const Result<Queues>& queues) {
+  using Outbox = std::optional<metrics::OutboxFigures>;
+  const auto write = [self = shared_from_this(), to](const Result<Queues>& queues, const Outbox& outbox) {
     metrics::Exposition text;
     self->options_.metrics->write(text);
     if (queues && *queues) {
       self->options_.metrics->write_queues(text, **queues, Time(Milliseconds(self->clock_.now().wall_us / 1000)));
     }
     self->options_.metrics->write_pressure(text, self->options_.broker->pressure());
+    if (outbox) metrics::Metrics::write_outbox(text, *outbox);
     metrics::Metrics::write_build(text, self->options_.version);
     to->send({.status = 200, .content_type = std::string(metrics::kExpositionContentType), .body = text.take()});
   };
   // What was counted is told also when the broker is away: that is when it is wanted most.
-  if (probe_)
-    probe_->ask(finish);
+  const auto ask_queues = [self = shared_from_this(), write](const Outbox& outbox) {
+    if (!self->probe_) return write(Queues(), outbox);
+    self->probe_->ask([write, outbox](const Result<Queues>& queues) { write(queues, outbox); });
+  };
+  // The outbox first: it is gone before the broker behind it.
+  if (options_.ask_outbox)
+    options_.ask_outbox(ask_queues);
   else
-    finish(Queues());
+    ask_queues(std::nullopt);
 }
 
 void Health::answer_alive(const Request& request, Reply reply) const {

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +27,8 @@ struct HealthOptions {
   std::shared_ptr<Broker> broker;        // Asked for its pressure.
   std::shared_ptr<Inspector> inspector;  // Asked for its queues, where it can be.
   std::shared_ptr<metrics::Metrics> metrics;
+  // Asks the outbox, where there is one. The completion may run on any thread.
+  std::function<void(std::function<void(const std::optional<metrics::OutboxFigures>&)>)> ask_outbox = {};
   std::string version = {};
   std::string durability = {};       // Not empty: a weaker mode was asked for ("os", "none"), and is shown.
   platform::Clock* clock = nullptr;  // Null: the real one.

@@ -11,6 +11,7 @@
 #include "core/quote.h"
 #include "metrics/metered_broker.h"
 #include "metrics/metrics.h"
+#include "outbox/outbox_broker.h"
 #include "server/api/api.h"
 #include "server/audit_trail.h"
 #include "server/auth/authenticator.h"
@@ -84,6 +85,7 @@ struct Server::Parts {
   // Without a share in it: completions of the broker keep this, and a broker must not be destroyed by one of them. It
   // completes everything before it goes.
   std::shared_ptr<Inspector> lent_inspector() const { return {std::shared_ptr<void>(), opened.inspector.get()}; }
+  decltype(HealthOptions::ask_outbox) ask_outbox() const;
   void log_refused(const Refusal& refusal) const;
 
   const ServerOptions options;
@@ -160,10 +162,34 @@ Status Server::Parts::open_broker() {
   return {};
 }
 
+// Empty: there is no outbox.
+decltype(HealthOptions::ask_outbox) Server::Parts::ask_outbox() const {
+  const outbox::OutboxBroker* const outbox = outbox::outbox_of(*opened.broker);
+  if (outbox == nullptr) return {};
+  return [outbox](const std::function<void(const std::optional<metrics::OutboxFigures>&)>& done) {
+    outbox->status([done](const Result<outbox::OutboxStatus>& status) {
+      if (!status) return done(std::nullopt);
+      const Time now = std::chrono::floor<Milliseconds>(std::chrono::system_clock::now());
+      const outbox::Forwarder::Stats& stats = status->forwarder;
+      done(metrics::OutboxFigures{
+          .waiting = status->waiting,
+          .dead = status->dead,
+          .disk_bytes = status->disk_bytes,
+          .oldest_seconds = status->oldest ? std::chrono::duration<double>(now - *status->oldest).count() : 0,
+          .reached = stats.reached && stats.problem.empty(),
+          .forwarded = stats.forwarded,
+          .refused = stats.refused,
+          .duplicates = stats.duplicates,
+          .retried = stats.retried});
+    });
+  };
+}
+
 Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
   health = Health::make({.broker = callbacks->broker(),
                          .inspector = lent_inspector(),
                          .metrics = metrics,
+                         .ask_outbox = ask_outbox(),
                          .version = options.version,
                          .durability = weaker_durability(options.url)});
   CallbackOptions rules = options.callbacks;

@@ -151,6 +151,7 @@ int run(const Options& options) {
   over = true;
   for (std::thread& producer : producers) producer.join();
   for (int i = 0; i < kPhases; ++i) print((std::string("enqueue, ") + kPhaseNames[i]).c_str(), times[i]);
+  std::printf("p99 with the broker down against up: %.2f\n", quantile(times[kDown], 0.99) / std::max(quantile(times[kUp], 0.99), 1e-3));
 
   // Everything that was accepted arrives.
   std::map<JobId, int> arrived;
