@@ -39,4 +39,16 @@ struct WorkerFigures {
 Result<WorkerFigures> bench_worker(const BenchOptions& options);
 std::vector<Goal> goals(const WorkerFigures& figures);
 
+struct CoroutineFigures {
+  std::uint64_t handlers = 0;
+  std::uint64_t threads = 2;
+  double begun_seconds = 0;      // Until all of them wait.
+  double seconds = 0;            // Until all outcomes are confirmed. Each waits for one.
+  double bytes_per_handler = 0;  // Resident, without page cache, with its lease and job.
+};
+
+// Handlers that are coroutines and wait.
+Result<CoroutineFigures> bench_coroutines(const BenchOptions& options, std::uint64_t handlers);
+std::vector<Goal> goals(const CoroutineFigures& figures);
+
 }  // namespace bide::bench

@@ -16,8 +16,8 @@ struct Response {
 };
 using Entry = std::function<Response()>;
 
-// Middleware for an entry point: it is not even begun while the broker is under pressure, and what it does must be refused
-// too, not wait, when the pressure comes meanwhile.
+// Middleware for an entry point: it is not even begun while the broker is under pressure, and what it does must be
+// refused too, not wait, when the pressure comes meanwhile.
 Entry shed_load(bide::Client client, Entry inner) {
   return [client, inner]() -> Response {
     const bide::Pressure now = client.pressure();
@@ -45,7 +45,8 @@ int main() {
   std::promise<bide::Result<bide::JobId>> waited;
   client.enqueue_async("report", "", {.delay = 1h, .pressure = bide::PressurePolicy::wait(1min)},
                        [&](bide::Result<bide::JobId> id) { waited.set_value(std::move(id)); });
-  const auto jobs = bide::wait<bide::JobPage>([&](auto done) { client.inspector().list({}, "", 1, std::move(done)); }).value();
+  const auto jobs =
+      bide::wait<bide::JobPage>([&](auto done) { client.inspector().list({}, "", 1, std::move(done)); }).value();
   client.inspector().cancel({jobs.jobs.at(0).job.id}, {}, [](const auto&) {});
   std::cout << (waited.get_future().get() ? "taken after a wait" : "refused") << std::endl;
 }

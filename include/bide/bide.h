@@ -1,4 +1,4 @@
-// The whole library in one include. Typed bodies (<bide/json.h>) and the test kit (<bide/testing.h>) are apart.
+// The whole library in one include. Typed bodies (<bide/json.h>), Asio (<bide/asio.h>) and the test kit (<bide/testing.h>) are apart.
 
 #pragma once
 
@@ -6,6 +6,7 @@
 #include "bide/broker.h"
 #include "bide/client.h"
 #include "bide/context.h"
+#include "bide/coroutine.h"
 #include "bide/enqueue_options.h"
 #include "bide/events.h"
 #include "bide/inspector.h"

@@ -45,6 +45,7 @@
 
 #include "bide/body.h"
 #include "bide/broker.h"
+#include "bide/coroutine.h"
 #include "bide/enqueue_options.h"
 #include "bide/inspector.h"
 #include "bide/pressure.h"
@@ -102,6 +103,29 @@ class Client {
                      Completion<JobId> done);
   void enqueue_async(std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done);
 
+  // For coroutines (bide/coroutine.h): co_await gives the Result<JobId>.
+  template <class Body>
+  Awaitable<JobId> enqueue_awaitable(std::string_view kind, Body&& body) {
+    const EnqueueOptions options;
+    return enqueue_awaitable(kind, std::forward<Body>(body), options);
+  }
+  template <class Body>
+  Awaitable<JobId> enqueue_awaitable(std::string_view kind, Body&& body, const EnqueueOptions& options) {
+    static_assert(coroutine::kMayBeAwaitedWith<Body>, "give the body as a variable; see bide/coroutine.h");
+    using T = std::remove_cvref_t<Body>;
+    if constexpr (TypedBody<T>) {
+      static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+      return job_awaitable(typed_job(kind, body, options), options.pressure);
+    } else {
+      return job_awaitable(make_job(kind, std::string(std::string_view(body)), options), options.pressure);
+    }
+  }
+#ifdef BIDE_NO_AGGREGATES_IN_CO_AWAIT
+  // Give the options as a variable; see bide/coroutine.h.
+  template <class Body>
+  Awaitable<JobId> enqueue_awaitable(std::string_view kind, Body&& body, EnqueueOptions&& options) = delete;
+#endif
+
   // Gives an event to every group that is bound to its topic, all of them or none; see bide/events.h. Options as for a
   // job, but queue and unique_key: those would be mistakes.
   Result<Published> publish(std::string_view topic, std::string_view body, const EnqueueOptions& options = {});
@@ -129,6 +153,26 @@ class Client {
                      std::type_identity_t<Completion<T>> done) {
     send_request(make_typed_request(kind, body, options), options.timeout,
                  [done = std::move(done)](Result<Reply> reply) { done(decode_reply<T>(std::move(reply))); });
+  }
+  // For coroutines: co_await gives the Result<T>.
+  template <class T = Reply, class Body>
+  Awaitable<T> request_awaitable(std::string_view kind, Body&& body) {
+    const RequestOptions options;
+    return request_awaitable<T>(kind, std::forward<Body>(body), options);
+  }
+#ifdef BIDE_NO_AGGREGATES_IN_CO_AWAIT
+  // Give the options as a variable; see bide/coroutine.h.
+  template <class T = Reply, class Body>
+  Awaitable<T> request_awaitable(std::string_view kind, Body&& body, RequestOptions&& options) = delete;
+#endif
+  template <class T = Reply, class Body>
+  Awaitable<T> request_awaitable(std::string_view kind, Body&& body, const RequestOptions& options) {
+    static_assert(coroutine::kMayBeAwaitedWith<Body>, "give the body as a variable; see bide/coroutine.h");
+    return Awaitable<T>([client = *this, job = make_typed_request(kind, body, options),
+                         timeout = options.timeout](Completion<T> done) mutable {
+      client.send_request(std::move(job), timeout,
+                          [done = std::move(done)](Result<Reply> reply) { done(decode_reply<T>(std::move(reply))); });
+    });
   }
   RequestStats request_stats() const;
 
@@ -165,6 +209,7 @@ class Client {
   using Policy = std::optional<PressurePolicy>;
   Result<JobId> enqueue_job(Job job, const Policy& pressure);
   Result<Published> publish_job(Job event, const Policy& pressure);
+  Awaitable<JobId> job_awaitable(Job job, const Policy& pressure);
   void enqueue_under(const Policy& pressure, std::vector<Job> jobs, Completion<std::vector<Result<Enqueued>>> done);
   std::shared_ptr<client::PressureGate> gate() const;  // Null once closed.
   void send_request(Job job, Milliseconds timeout, Completion<Reply> done);

@@ -23,9 +23,11 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bide/body.h"
+#include "bide/coroutine.h"
 #include "bide/enqueue_options.h"
 #include "bide/lease.h"
 #include "bide/request.h"
@@ -36,6 +38,7 @@ namespace bide {
 namespace worker {
 class Attempt;
 class AttemptRunner;
+class CoroutineAttempt;
 }  // namespace worker
 
 // Again after a wait chosen by the handler. The attempt counts as failed: when none are left the job is dead.
@@ -97,6 +100,27 @@ class Context {
     return reply;
   }
 
+  // The same for handlers that are coroutines: co_await gives the Result<T>.
+  template <class T = Reply, class Body>
+  Awaitable<T> request_awaitable(std::string_view kind, Body&& body) {
+    const RequestOptions options;
+    return request_awaitable<T>(kind, std::forward<Body>(body), options);
+  }
+#ifdef BIDE_NO_AGGREGATES_IN_CO_AWAIT
+  // Give the options as a variable; see bide/coroutine.h.
+  template <class T = Reply, class Body>
+  Awaitable<T> request_awaitable(std::string_view kind, Body&& body, RequestOptions&& options) = delete;
+#endif
+  template <class T = Reply, class Body>
+  Awaitable<T> request_awaitable(std::string_view kind, Body&& body, const RequestOptions& options) {
+    static_assert(coroutine::kMayBeAwaitedWith<Body>, "give the body as a variable; see bide/coroutine.h");
+    return Awaitable<T>([this, job = make_typed_request(kind, body, options), timeout = options.timeout](Completion<T> done) {
+      send_request(job, timeout, [done = std::move(done)](Result<Reply> reply) { done(decode_reply<T>(std::move(reply))); });
+    });
+  }
+  // co_await gives false when the handler was asked to stop meanwhile; see stop_token().
+  Sleep sleep(Milliseconds time) const { return Sleep(time, stop_token()); }
+
   // Kept with the job for a while once it is done. At most Limits::kBodyBytes: with more the attempt fails. Without a
   // content type it is kDefaultContentType.
   void set_result(std::string_view result, std::string_view content_type = {});
@@ -125,6 +149,7 @@ class Context {
 
  private:
   friend class worker::AttemptRunner;
+  friend class worker::CoroutineAttempt;
   Context(const Lease& lease, worker::Attempt& attempt) : lease_(lease), attempt_(attempt) {}
   void send_request(Job job, Milliseconds timeout, std::function<void(Result<Reply>)> done);
 

@@ -1,5 +1,5 @@
-// Typed bodies as JSON, by nlohmann-json (Debian: nlohmann-json3-dev). The only public header that needs more than the
-// standard library; include it where the types are used.
+// Typed bodies as JSON, by nlohmann-json (Debian: nlohmann-json3-dev). With asio.h the only public header that needs more
+// than the standard library; include it where the types are used.
 //
 //   struct Resize { std::string file; int width; };
 //   NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Resize, file, width)

@@ -25,15 +25,15 @@ struct Pressure {
   // What there is too much or too little of, for programs. The reason is the same for people.
   enum class Cause : std::uint8_t {
     kNone,
-    kUnreachable,    // The server does not answer, or there is no connection.
-    kBroker,         // The server takes nothing, by its own words.
+    kUnreachable,  // The server does not answer, or there is no connection.
+    kBroker,       // The server takes nothing, by its own words.
     kDisk,
     kMemory,
-    kQueueLength,    // Too much waits, with the broker or on its way there.
-    kOutboxLength,   // Too much waits in the outbox of this machine.
+    kQueueLength,   // Too much waits, with the broker or on its way there.
+    kOutboxLength,  // Too much waits in the outbox of this machine.
   };
   Level level = Level::kOk;
-  std::string reason = {};  // Empty when ok.
+  std::string reason = {};      // Empty when ok.
   Milliseconds retry_after{0};  // From the rate at which it has been getting less, where that is known.
   Cause cause = Cause::kNone;
 
@@ -53,17 +53,21 @@ struct PressurePolicy {
   Pressure::Level from = Pressure::Level::kBlocked;  // kHigh: already when the broker wants less.
 
   static PressurePolicy ignore() { return {}; }
-  static PressurePolicy fail(Pressure::Level from = Pressure::Level::kBlocked) { return {OnPressure::kFail, Milliseconds(0), from}; }
+  static PressurePolicy fail(Pressure::Level from = Pressure::Level::kBlocked) {
+    return {OnPressure::kFail, Milliseconds(0), from};
+  }
   static PressurePolicy wait(Milliseconds at_most, Pressure::Level from = Pressure::Level::kBlocked) {
     return {OnPressure::kWait, at_most, from};
   }
-  static PressurePolicy spill(Pressure::Level from = Pressure::Level::kBlocked) { return {OnPressure::kSpill, Milliseconds(0), from}; }
+  static PressurePolicy spill(Pressure::Level from = Pressure::Level::kBlocked) {
+    return {OnPressure::kSpill, Milliseconds(0), from};
+  }
 
   friend bool operator==(const PressurePolicy&, const PressurePolicy&) = default;
 };
 
-// A callback that is told of pressure, until this is destroyed or stopped: then it is not called any more, and a call under
-// way on another thread has returned. Both may happen within the callback itself.
+// A callback that is told of pressure, until this is destroyed or stopped: then it is not called any more, and a call
+// under way on another thread has returned. Both may happen within the callback itself.
 class PressureWatch {
  public:
   struct State;

@@ -30,6 +30,9 @@
 // as timed out and its late outcome is dropped. C++ cannot end a thread, so the thread is replaced; when
 // `abandoned_threads` handlers have not come back the worker takes no more jobs until one does, and says so.
 //
+// Handlers that are coroutines give their thread back while they wait, so that thousands of them need a few threads; their
+// time limits, their stop and what they come to are those of any other.
+//
 // Outcomes are settled in batches; a handler's thread is free as soon as the handler returns. A kind without a handler
 // is given back uncharged, and reported once.
 
@@ -50,6 +53,7 @@
 #include "bide/body.h"
 #include "bide/client.h"
 #include "bide/context.h"
+#include "bide/coroutine.h"
 #include "bide/middleware.h"
 
 namespace bide {
@@ -75,6 +79,7 @@ struct WorkerOptions {
   int concurrency = 0;  // Handlers at once, each on a thread of its own. 0: one for each core.
   // Jobs held at most: running, waiting for a thread, and not yet confirmed. 0: as many as the handlers go through in
   // a moment, so that short ones are fetched ahead and long ones are left to other workers.
+  // With coroutines among the handlers it is how many of them may be under way, on the threads of `concurrency`; 0: 1000.
   int credit = 0;
   Milliseconds lease{15'000};              // From 1 s.
   Milliseconds grace{25'000};              // From the signal to the end of run().
@@ -100,7 +105,7 @@ struct WorkerStats {
   std::uint64_t timed_out = 0;        // Handlers past their limit.
   std::uint64_t lease_lost = 0;       // Outcomes refused, or given up, because the lease was gone.
   std::uint64_t settle_retries = 0;   // Outcomes sent again because the broker did not confirm.
-  int running = 0;
+  int running = 0;                    // Coroutines that wait are among them.
   int waiting = 0;                    // Leased, not started.
   int abandoned = 0;                  // Threads whose handlers have not come back.
 };
@@ -118,21 +123,19 @@ class Worker {
   // from several threads at once. Two handlers for one kind are a mistake that start() reports. The kind `*` stands for
   // every kind that has no handler of its own; `order.*` and `order.#` for those that match it as the topic of an event
   // (bide/events.h), the first that was added.
+  //
+  // A handler that returns a Task of what it would return otherwise is a coroutine (bide/coroutine.h): it holds a thread only
+  // while it does something. What it is given lives until it ends, its captures too.
   template <class F>
   void handle(std::string kind, F handler) {
-    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
-      return call(handler, context.job(), context);
-    });
+    add<Returns::kOutcome>(std::move(kind), std::move(handler));
   }
 
   // A handler that takes (const Body&, Context&) or (const Body&). A job whose body cannot be decoded is dead, with the
   // decoder's words: trying again would not help.
   template <class Body, class F>
   void handle(std::string kind, F handler) {
-    static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
-      return decode_and_call<Body>(handler, context);
-    });
+    add_decoding<Body, Returns::kOutcome>(std::move(kind), std::move(handler));
   }
 
   // A handler that answers requests: what it returns is the reply, as bytes (std::string, std::string_view, const char*), as
@@ -140,19 +143,15 @@ class Worker {
   // which arrives as kHandlerFailed with its text; a handler that wants to say more returns an Outcome, as with handle().
   template <class F>
   void reply(std::string kind, F handler) {
-    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
-      return call<Returns::kReply>(handler, context.job(), context);
-    });
+    add<Returns::kReply>(std::move(kind), std::move(handler));
   }
   template <class Body, class F>
   void reply(std::string kind, F handler) {
-    static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
-      return decode_and_call<Body, Returns::kReply>(handler, context);
-    });
+    add_decoding<Body, Returns::kReply>(std::move(kind), std::move(handler));
   }
 
-  void use(Middleware middleware);
+  // With coroutines among the handlers, a middleware that is none for them is a mistake that start() reports.
+  void use(Middleware middleware, TaskMiddleware for_coroutines = {});
 
   // Hooks run on the worker's threads, beside one another, before the broker has confirmed; they must not throw.
   void on_outcome(std::function<void(const Finished&)> hook);
@@ -188,52 +187,107 @@ class Worker {
   // What a handler returns: an outcome, or a reply.
   enum class Returns { kOutcome, kReply };
 
-  template <Returns kReturns, class F, class... Args>
-  static Outcome outcome_of(F& handler, Args&&... args) {
-    using Value = std::decay_t<std::invoke_result_t<F&, Args...>>;
-    if constexpr (std::is_void_v<Value>) {
-      handler(std::forward<Args>(args)...);
-      return Done{.result = {}, .content_type = {}};
-    } else if constexpr (kReturns == Returns::kOutcome || std::is_constructible_v<Outcome, Value>) {
-      return Outcome(handler(std::forward<Args>(args)...));
-    } else if constexpr (std::is_same_v<Value, Reply>) {
-      Reply reply = handler(std::forward<Args>(args)...);
+  // The handler with as much as it takes.
+  template <class F>
+  static decltype(auto) invoke(F& handler, const Job& job, Context& context) {
+    const std::string& body = job.body;
+    if constexpr (std::is_invocable_v<F&, const Job&, Context&>) return handler(job, context);
+    else if constexpr (std::is_invocable_v<F&, const std::string&, Context&>) return handler(body, context);
+    else if constexpr (std::is_invocable_v<F&, const Job&>) return handler(job);
+    else if constexpr (std::is_invocable_v<F&, const std::string&>) return handler(body);
+    else if constexpr (std::is_invocable_v<F&, Context&>) return handler(context);
+    else if constexpr (std::is_invocable_v<F&>) return handler();
+    else static_assert(kNever<F>, "a handler takes (const Job&, Context&), (body, Context&), or less");
+  }
+  template <class Body, class F>
+  static decltype(auto) invoke_decoded(F& handler, const Body& body, Context& context) {
+    if constexpr (std::is_invocable_v<F&, const Body&, Context&>) return handler(body, context);
+    else return handler(body);
+  }
+
+  template <Returns kReturns, class Value>
+  static Outcome outcome_of(Value&& given) {
+    using V = std::decay_t<Value>;
+    if constexpr (kReturns == Returns::kOutcome || std::is_constructible_v<Outcome, V>) {
+      return Outcome(std::forward<Value>(given));
+    } else if constexpr (std::is_same_v<V, Reply>) {
+      Reply reply = std::forward<Value>(given);
       return Done{.result = std::move(reply.body), .content_type = std::move(reply.content_type)};
-    } else if constexpr (!TypedBody<Value>) {
-      return Done{.result = std::string(std::string_view(handler(std::forward<Args>(args)...))), .content_type = {}};
+    } else if constexpr (!TypedBody<V>) {
+      return Done{.result = std::string(std::string_view(given)), .content_type = {}};
     } else {
-      static_assert(HasBodyCodec<Value>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-      return Done{.result = BodyCodec<Value>::encode(handler(std::forward<Args>(args)...)),
-                  .content_type = std::string(BodyCodec<Value>::kContentType)};
+      static_assert(HasBodyCodec<V>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+      return Done{.result = BodyCodec<V>::encode(given), .content_type = std::string(BodyCodec<V>::kContentType)};
+    }
+  }
+  template <Returns kReturns, class Call>
+  static Outcome outcome_of_call(Call call) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Call&>>) {
+      call();
+      return Done{.result = {}, .content_type = {}};
+    } else {
+      return outcome_of<kReturns>(call());
+    }
+  }
+  template <Returns kReturns, class Value>
+  static Task<Outcome> outcome_of_task(Task<Value> task) {
+    if constexpr (std::is_void_v<Value>) {
+      co_await std::move(task);
+      co_return Done{.result = {}, .content_type = {}};
+    } else {
+      Value value = co_await std::move(task);
+      co_return outcome_of<kReturns>(std::move(value));
     }
   }
 
-  template <Returns kReturns = Returns::kOutcome, class F>
-  static Outcome call(F& handler, const Job& job, Context& context) {
-    const std::string& body = job.body;
-    if constexpr (std::is_invocable_v<F&, const Job&, Context&>) return outcome_of<kReturns>(handler, job, context);
-    else if constexpr (std::is_invocable_v<F&, const std::string&, Context&>) return outcome_of<kReturns>(handler, body, context);
-    else if constexpr (std::is_invocable_v<F&, const Job&>) return outcome_of<kReturns>(handler, job);
-    else if constexpr (std::is_invocable_v<F&, const std::string&>) return outcome_of<kReturns>(handler, body);
-    else if constexpr (std::is_invocable_v<F&, Context&>) return outcome_of<kReturns>(handler, context);
-    else if constexpr (std::is_invocable_v<F&>) return outcome_of<kReturns>(handler);
-    else static_assert(kNever<F>, "a handler takes (const Job&, Context&), (body, Context&), or less");
-  }
-
-  template <class Body, Returns kReturns = Returns::kOutcome, class F>
-  static Outcome decode_and_call(F& handler, Context& context) {
-    std::optional<Body> body;
+  template <class Body>
+  static std::optional<Dead> decode(const Job& job, std::optional<Body>& body) {
     try {
-      body.emplace(BodyCodec<Body>::decode(context.job().body));
+      body.emplace(BodyCodec<Body>::decode(job.body));
+      return std::nullopt;
     } catch (const std::exception& error) {
       return dead("the body cannot be decoded: " + std::string(error.what()));
     }
-    const Body& decoded = *body;
-    if constexpr (std::is_invocable_v<F&, const Body&, Context&>) return outcome_of<kReturns>(handler, decoded, context);
-    else return outcome_of<kReturns>(handler, decoded);
+  }
+  template <class Body, Returns kReturns, class F>
+  static Task<Outcome> decode_and_await(F& handler, Context& context) {
+    std::optional<Body> body;
+    if (std::optional<Dead> unreadable = decode(context.job(), body)) co_return std::move(*unreadable);
+    co_return co_await outcome_of_task<kReturns>(invoke_decoded<Body>(handler, *body, context));
+  }
+
+  template <Returns kReturns, class F>
+  void add(std::string kind, F handler) {
+    using Value = std::decay_t<decltype(invoke(handler, std::declval<const Job&>(), std::declval<Context&>()))>;
+    if constexpr (kIsTask<Value>) {
+      add_task_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Task<Outcome> {
+        return outcome_of_task<kReturns>(invoke(handler, context.job(), context));
+      });
+    } else {
+      add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
+        return outcome_of_call<kReturns>([&]() -> decltype(auto) { return invoke(handler, context.job(), context); });
+      });
+    }
+  }
+  template <class Body, Returns kReturns, class F>
+  void add_decoding(std::string kind, F handler) {
+    static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    using Value = std::decay_t<decltype(invoke_decoded<Body>(handler, std::declval<const Body&>(), std::declval<Context&>()))>;
+    if constexpr (kIsTask<Value>) {
+      add_task_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Task<Outcome> {
+        return decode_and_await<Body, kReturns>(handler, context);
+      });
+    } else {
+      add_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Outcome {
+        std::optional<Body> body;
+        if (std::optional<Dead> unreadable = decode(context.job(), body)) return std::move(*unreadable);
+        return outcome_of_call<kReturns>([&]() -> decltype(auto) { return invoke_decoded<Body>(handler, *body, context); });
+      });
+    }
   }
 
   void add_handler(std::string kind, Handler handler);
+  void add_task_handler(std::string kind, TaskHandler handler);
 
   std::unique_ptr<worker::WorkerState> state_;
 };

@@ -236,6 +236,25 @@ int bench_steps(const Invocation& call) {
   return kOk;
 }
 
+int bench_coroutines(const Invocation& call) {
+  StatusLine status;
+  const auto handlers = static_cast<std::uint64_t>(call.number("--handlers", 10'000, 1, 1'000'000));
+  const bench::CoroutineFigures figures = take(bench::bench_coroutines(bench_options(call, status), handlers));
+  status.clear();
+  print(call,
+        JsonObject()
+            .add("handlers", figures.handlers)
+            .add("threads", figures.threads)
+            .add("begun_seconds", figures.begun_seconds)
+            .add("seconds", figures.seconds)
+            .add("bytes_per_handler", figures.bytes_per_handler)
+            .add("goals", goals_json(bench::goals(figures))),
+        formatted("%llu handlers wait after %.2f s, and take %.0f bytes of memory each\n\n",
+                  static_cast<unsigned long long>(figures.handlers), figures.begun_seconds, figures.bytes_per_handler) +
+            goals_text(bench::goals(figures)));
+  return kOk;
+}
+
 constexpr Flag kDirFlag = {"--dir", "DIR", "where to work; default: the current directory"};
 constexpr Flag kQuickFlag = {"--quick", "", "with a tenth of the jobs, in less than a minute"};
 
@@ -262,6 +281,11 @@ std::vector<Command> bench_commands() {
            .summary = "Measure a worker with an empty handler against the limits of this machine",
            .flags = {kQuickFlag, kDirFlag, kJsonFlag},
            .run = bench_worker},
+          {.path = "bench coroutines",
+           .summary = "Measure thousands of handlers that wait, on two threads",
+           .details = "Each is a coroutine that waits for a second; jobs and outcomes are durable.",
+           .flags = {{"--handlers", "N", "how many; default: 10000"}, kDirFlag, kJsonFlag},
+           .run = bench_coroutines},
           {.path = "bench server",
            .summary = "Measure `bide serve` over loopback HTTP against the limits of this machine",
            .details = "The server runs in a process of its own, on a store of its own; everything is durable. In the same run\n"

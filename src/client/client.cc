@@ -169,6 +169,16 @@ void Client::enqueue_under(const Policy& pressure, std::vector<Job> jobs,
   passed->enqueue(std::move(jobs), policy, std::move(done));
 }
 
+Awaitable<JobId> Client::job_awaitable(Job job, const Policy& pressure) {
+  return Awaitable<JobId>([client = *this, job = std::move(job), pressure](Completion<JobId> done) mutable {
+    std::vector<Job> jobs;
+    jobs.push_back(std::move(job));
+    client.enqueue_under(pressure, std::move(jobs), [done = std::move(done)](Result<std::vector<Result<Enqueued>>> answer) {
+      done(only(std::move(answer)));
+    });
+  });
+}
+
 Result<Published> Client::publish(std::string_view topic, std::string_view body, const EnqueueOptions& options) {
   return publish_job(make_job(topic, std::string(body), options), options.pressure);
 }

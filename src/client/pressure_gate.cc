@@ -87,7 +87,8 @@ bool is_refused(const Result<Enqueued>& result) {
 }
 
 Error under_pressure(const Pressure& pressure) {
-  std::string text = "the broker " + std::string(pressure.level == Pressure::Level::kBlocked ? "takes nothing" : "wants less") +
+  std::string text = "the broker " +
+                     std::string(pressure.level == Pressure::Level::kBlocked ? "takes nothing" : "wants less") +
                      (pressure.reason.empty() ? "" : ": " + pressure.reason);
   if (pressure.retry_after > Milliseconds(0)) text += "; try again in " + core::format_duration(pressure.retry_after);
   return {ErrorCode::kOverloaded, std::move(text)};
@@ -105,8 +106,8 @@ std::size_t bytes_of(const std::vector<Job>& jobs) {
 
 // Jobs that are sent until the broker has taken them, or the policy ends it.
 struct Passage {
-  std::vector<Job> jobs = {};                  // Those that are not settled.
-  std::vector<std::size_t> places = {};        // Of each among the results.
+  std::vector<Job> jobs = {};            // Those that are not settled.
+  std::vector<std::size_t> places = {};  // Of each among the results.
   std::vector<Result<Enqueued>> results = {};
   PressurePolicy policy = {};
   Moment deadline = {};
@@ -205,7 +206,8 @@ struct PressureGate::State : std::enable_shared_from_this<PressureGate::State> {
         auto place = waiters.end();
         if (again) {
           burst = kFirstBurst;
-          place = std::find_if(waiters.begin(), waiters.end(), [&](const Waiter& each) { return each.number > waiter.number; });
+          place = std::find_if(waiters.begin(), waiters.end(),
+                               [&](const Waiter& each) { return each.number > waiter.number; });
         } else {
           waiter.number = ++last_number;
         }
@@ -281,7 +283,8 @@ struct PressureGate::State : std::enable_shared_from_this<PressureGate::State> {
     const bool called = call_broker([&] {
       outbox->enqueue(std::move(jobs), [passage](EnqueueAnswer answer) {
         if (!answer || answer->size() != passage->places.size()) {
-          return passage->end_all(answer ? Error{ErrorCode::kUnconfirmed, "the outbox answered too little"} : answer.error());
+          return passage->end_all(answer ? Error{ErrorCode::kUnconfirmed, "the outbox answered too little"}
+                                         : answer.error());
         }
         for (std::size_t i = 0; i < answer->size(); ++i) passage->results[passage->places[i]] = std::move((*answer)[i]);
         passage->done(std::move(passage->results));
@@ -314,9 +317,12 @@ struct PressureGate::State : std::enable_shared_from_this<PressureGate::State> {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < passage.places.size(); ++i) {
       Result<Enqueued>& result = passage.results[passage.places[i]];
-      if (!answer) result = answer.error();
-      else if (i < answer->size()) result = std::move((*answer)[i]);
-      else result = Error{ErrorCode::kUnconfirmed, "the broker answered too little"};
+      if (!answer)
+        result = answer.error();
+      else if (i < answer->size())
+        result = std::move((*answer)[i]);
+      else
+        result = Error{ErrorCode::kUnconfirmed, "the broker answered too little"};
       if (!is_refused(result)) continue;
       again.push_back(std::move(passage.jobs[i]));
       places.push_back(passage.places[i]);
@@ -342,8 +348,9 @@ struct PressureGate::State : std::enable_shared_from_this<PressureGate::State> {
       return Error{ErrorCode::kInvalidArgument, "pressure: the time to wait must not be negative"};
     }
     if (policy.action == OnPressure::kSpill && outbox == nullptr) {
-      return Error{ErrorCode::kInvalidArgument,
-                   "pressure: there is no outbox to spill into; add outbox=DIRECTORY&outbox_use=spill to the broker's URL"};
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "pressure: there is no outbox to spill into; add outbox=DIRECTORY&outbox_use=spill to the broker's URL"};
     }
     return {};
   }

@@ -1,6 +1,7 @@
-// PressureGate: what stands between a client and its broker while the broker wants less. Those who wait are let through in
-// the order of their calls, a few at first and more and more as long as the pressure stays away; what the broker refuses all
-// the same waits again. Nobody tells a client when the pressure changes, so a thread looks, while anybody waits or watches.
+// PressureGate: what stands between a client and its broker while the broker wants less. Those who wait are let through
+// in the order of their calls, a few at first and more and more as long as the pressure stays away; what the broker
+// refuses all the same waits again. Nobody tells a client when the pressure changes, so a thread looks, while anybody
+// waits or watches.
 //
 // Safe to call from any thread. Completions run on a thread of the broker or on the gate's own.
 
@@ -32,8 +33,8 @@ class PressureGate {
 
   PressureWatch watch(std::function<void(const Pressure&)> changed);
 
-  // Answers who waits with kUnavailable; the broker is not called any more. Not from a completion; from a watch's callback
-  // it may be.
+  // Answers who waits with kUnavailable; the broker is not called any more. Not from a completion; from a watch's
+  // callback it may be.
   void close();
 
  private:

@@ -69,7 +69,8 @@ class ClientUnderPressure : public ::testing::Test {
   EnqueueOptions with(PressurePolicy policy) { return {.delay = 1h, .pressure = policy}; }
   std::future<Result<JobId>> start(std::string body, PressurePolicy policy) {
     auto promise = std::make_shared<std::promise<Result<JobId>>>();
-    client_->enqueue_async("work", body, with(policy), [promise](Result<JobId> id) { promise->set_value(std::move(id)); });
+    client_->enqueue_async("work", body, with(policy),
+                           [promise](Result<JobId> id) { promise->set_value(std::move(id)); });
     return promise->get_future();
   }
 
@@ -191,16 +192,16 @@ TEST_F(ClientUnderPressure, EventsAreRefusedAndWaitLikeJobsAndAreNotSpilled) {
   valve_->set(Level::kBlocked);
   EXPECT_EQ(client_->publish("a.b", "", {.pressure = PressurePolicy::fail()}).error().code, ErrorCode::kOverloaded);
   EXPECT_EQ(client_->publish("a.b", "", {.pressure = PressurePolicy::wait(1ms)}).error().code, ErrorCode::kOverloaded);
-  EXPECT_EQ(client_->publish("a.b", "", {.pressure = PressurePolicy::spill()}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client_->publish("a.b", "", {.pressure = PressurePolicy::spill()}).error().code,
+            ErrorCode::kInvalidArgument);
   EXPECT_TRUE(client_->publish("a.b", ""));
 }
 
 TEST_F(ClientUnderPressure, IsCalledWhenTheLevelChanges) {
   std::promise<Pressure> blocked;
   std::promise<Pressure> over;
-  const PressureWatch watch = client_->on_pressure([&](const Pressure& now) {
-    (now.level == Level::kBlocked ? blocked : over).set_value(now);
-  });
+  const PressureWatch watch = client_->on_pressure(
+      [&](const Pressure& now) { (now.level == Level::kBlocked ? blocked : over).set_value(now); });
   valve_->set(Level::kBlocked);
   EXPECT_EQ(blocked.get_future().get().reason, "the pipe is full");
   valve_->set(Level::kOk);
@@ -222,8 +223,10 @@ TEST_F(ClientUnderPressure, AWatchCanEndWithinItsOwnCallback) {
   // Another one sees both changes; the one that has ended is not called with them.
   std::promise<void> second;
   const PressureWatch other = client_->on_pressure([&](const Pressure& now) {
-    if (now.level == Level::kOk) second.set_value();
-    else valve_->set(Level::kOk);
+    if (now.level == Level::kOk)
+      second.set_value();
+    else
+      valve_->set(Level::kOk);
   });
   second.get_future().get();
 }

@@ -65,6 +65,19 @@ class Attempt {
   bool refused() const { return refused_; }
   void set_refused() { refused_ = true; }
 
+  // Of a handler that is a coroutine: threads that run it at this moment. Those of other handlers have one all the time.
+  void set_coroutine() { coroutine_.store(true); }
+  void enter_thread() { threads_.fetch_add(1); }
+  void leave_thread() { threads_.fetch_sub(1); }
+  int threads() const { return threads_.load(); }
+  bool holds_thread() const { return !coroutine_.load() || threads_.load() > 0; }
+
+  // Settled without its handler, which has not come back.
+  bool is_given_up() const { return given_up_.load(); }
+  void set_given_up(bool given_up) { given_up_.store(given_up); }
+
+  // Given up while it held a thread, which has not come back. Guarded by the worker's mutex.
+  bool abandoned = false;
   // Timed out, and another thread was started in place of the one that runs it. Guarded by the worker's mutex.
   bool replaced = false;
 
@@ -88,6 +101,9 @@ class Attempt {
   std::atomic<bool> lost_ = false;
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> excused_ = false;
+  std::atomic<bool> coroutine_ = false;
+  std::atomic<bool> given_up_ = false;
+  std::atomic<int> threads_ = 0;
   bool refused_ = false;
 
   std::mutex stop_mutex_;  // Guards everything below.

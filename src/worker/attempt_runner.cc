@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "core/retry_decision.h"
 #include "core/topics.h"
 #include "platform/random.h"
+#include "worker/coroutine_attempt.h"
 #include "worker/worker_state.h"
 
 namespace bide::worker {
@@ -38,6 +40,14 @@ Handler wrap(Middleware middleware, Handler inner) {
   };
 }
 
+TaskHandler wrap(TaskMiddleware middleware, TaskHandler inner) {
+  // A coroutine, so that `next` lives as long as the middleware may call it. What it captures lives with the worker.
+  return [middleware = std::move(middleware), inner = std::move(inner)](Context& context) -> Task<Outcome> {
+    const TaskNext next = [&] { return inner(context); };
+    co_return co_await middleware(context, next);
+  };
+}
+
 std::string too_large(std::string_view what, std::size_t size) {
   return std::string(what) + " has " + std::to_string(size) + " bytes; at most " + std::to_string(Limits::kBodyBytes) +
          " are allowed";
@@ -50,16 +60,18 @@ AttemptRunner::AttemptRunner(const Setup& setup)
       unknown_kind_wait_(setup.options.unknown_kind_wait), on_outcome_(setup.on_outcome), on_dead_(setup.on_dead),
       on_problem_(setup.on_problem) {
   for (const auto& [kind, handler] : setup.handlers) {
-    Handler whole = handler;
+    KindHandler whole = handler;
     for (auto each = setup.middleware.rbegin(); each != setup.middleware.rend(); ++each) {
-      whole = wrap(*each, std::move(whole));
+      if (whole.plain) whole.plain = wrap(each->plain, std::move(whole.plain));
+      if (whole.coroutine) whole.coroutine = wrap(each->coroutine, std::move(whole.coroutine));
     }
+    has_coroutines_ = has_coroutines_ || whole.coroutine;
     handlers_.emplace(kind, std::move(whole));
     if (kind != "*" && core::has_wildcard(kind)) patterns_.push_back(kind);
   }
 }
 
-const Handler* AttemptRunner::handler_of(const std::string& kind) const {
+const KindHandler* AttemptRunner::handler_of(const std::string& kind) const {
   auto found = handlers_.find(kind);
   for (auto each = patterns_.begin(); found == handlers_.end() && each != patterns_.end(); ++each) {
     if (core::topic_matches(*each, kind)) found = handlers_.find(*each);
@@ -68,22 +80,44 @@ const Handler* AttemptRunner::handler_of(const std::string& kind) const {
   return found == handlers_.end() ? nullptr : &found->second;
 }
 
+bool AttemptRunner::is_too_late(const Lease& lease) {
+  return core::is_request(lease.job) && *lease.job.expires <= wall_now();
+}
+
+const TaskHandler* AttemptRunner::coroutine_for(const Attempt& attempt) const {
+  if (!has_coroutines_) return nullptr;
+  const KindHandler* const handler = handler_of(attempt.lease().job.kind);
+  if (handler == nullptr || !handler->coroutine || is_too_late(attempt.lease())) return nullptr;
+  return &handler->coroutine;
+}
+
+Settlement AttemptRunner::conclude(CoroutineAttempt& ended) const {
+  return conclude(ended.attempt(), ended.context(), [&] { return ended.take(); });
+}
+
 Settlement AttemptRunner::run(Attempt& attempt) {
   const Lease& lease = attempt.lease();
-  const Handler* const handler = handler_of(lease.job.kind);
+  const KindHandler* const handler = handler_of(lease.job.kind);
   if (handler == nullptr) return unknown_kind(attempt);
 
-  if (core::is_request(lease.job) && *lease.job.expires <= wall_now()) {
+  if (is_too_late(lease)) {
     return {.lease = attempt.ref(),
             .outcome = Dead{DeadReason::kExhausted, Fault::kTimedOut, "not run: the deadline of the request had passed"}};
   }
 
   Context context(lease, attempt);
+  return conclude(attempt, context, [&] {
+    return handler->plain ? handler->plain(context) : bide::run(handler->coroutine(context));
+  });
+}
+
+Settlement AttemptRunner::conclude(Attempt& attempt, Context& context, const std::function<Outcome()>& outcome_of) const {
+  const Lease& lease = attempt.lease();
   Settlement settlement{.lease = attempt.ref()};
   Outcome& outcome = settlement.outcome;
   std::optional<std::string> thrown;
   try {
-    outcome = (*handler)(context);
+    outcome = outcome_of();
   } catch (const std::exception& error) {
     thrown = error.what();
   } catch (...) {
@@ -216,6 +250,11 @@ Status Setup::validate() const {
   for (const auto& [kind, handler] : handlers) {
     if (kind.empty()) return invalid("a handler has an empty kind");
     if (!kinds.insert(kind).second) return invalid("kind " + core::quoted(kind) + " has two handlers");
+    const bool left_out = std::any_of(middleware.begin(), middleware.end(), [](const AnyMiddleware& each) { return !each.coroutine; });
+    if (handler.coroutine && left_out) {
+      return invalid("the handler of kind " + core::quoted(kind) +
+                     " is a coroutine, and a middleware is not made for those; give use() a TaskMiddleware too");
+    }
   }
   return {};
 }

@@ -20,11 +20,24 @@
 
 namespace bide::worker {
 
+class CoroutineAttempt;
+
+// Exactly one of them is there.
+struct KindHandler {
+  Handler plain = {};
+  TaskHandler coroutine = {};
+};
+
+struct AnyMiddleware {
+  Middleware plain = {};
+  TaskMiddleware coroutine = {};  // Empty: not for coroutines.
+};
+
 // What a worker was given before it started.
 struct Setup {
   WorkerOptions options;
-  std::vector<std::pair<std::string, Handler>> handlers = {};
-  std::vector<Middleware> middleware = {};
+  std::vector<std::pair<std::string, KindHandler>> handlers = {};
+  std::vector<AnyMiddleware> middleware = {};
   std::function<void(const Finished&)> on_outcome = {};
   std::function<void(const Finished&)> on_dead = {};
   std::function<void(std::string_view)> on_problem = {};
@@ -39,8 +52,13 @@ class AttemptRunner {
  public:
   explicit AttemptRunner(const Setup& setup);
 
-  // Never throws. The outcome may be void by the time it is there: see Attempt::finish().
+  // Never throws. The outcome may be void by the time it is there: see Attempt::finish(). A handler that is a coroutine
+  // is run to its end on this thread.
   Settlement run(Attempt& attempt);
+  // For those who run it otherwise: the handler, if it is a coroutine and the attempt is to be begun; then what it came to.
+  const TaskHandler* coroutine_for(const Attempt& attempt) const;
+  Settlement conclude(CoroutineAttempt& ended) const;
+  bool has_coroutines() const { return has_coroutines_; }
 
   // After a fault that the handler did not report itself, by the job's retry policy.
   Outcome decide(const Lease& lease, Fault fault, std::string error) const;
@@ -52,7 +70,9 @@ class AttemptRunner {
   const std::string& name() const { return name_; }
 
  private:
-  const Handler* handler_of(const std::string& kind) const;
+  const KindHandler* handler_of(const std::string& kind) const;
+  static bool is_too_late(const Lease& lease);
+  Settlement conclude(Attempt& attempt, Context& context, const std::function<Outcome()>& outcome_of) const;
   Settlement unknown_kind(const Attempt& attempt);
   void charge_budget(Outcome& outcome, const Lease& lease) const;
   Outcome within_deadline(Outcome outcome, const Lease& lease) const;
@@ -62,7 +82,8 @@ class AttemptRunner {
   const std::function<void(const Finished&)> on_outcome_;
   const std::function<void(const Finished&)> on_dead_;
   const std::function<void(std::string_view)> on_problem_;
-  platform::KeyedMap<std::string, Handler> handlers_;  // Each inside all the middleware. Constant once made.
+  bool has_coroutines_ = false;
+  platform::KeyedMap<std::string, KindHandler> handlers_;  // Each inside all the middleware. Constant once made.
   std::vector<std::string> patterns_;                  // Those of its names with wildcards, in the order they were added.
 
   std::mutex mutex_;  // Guards everything below.

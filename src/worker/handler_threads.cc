@@ -68,7 +68,8 @@ Result<std::shared_ptr<HandlerThreads>> HandlerThreads::start(const Setup& setup
 }
 
 Status HandlerThreads::subscribe() {
-  SubscribeOptions wanted{.queues = {}, .handlers = concurrency_, .lease = options_.lease, .worker = runner_.name()};
+  const int handlers = runner_.has_coroutines() ? std::max(concurrency_, wanted_credit()) : concurrency_;
+  SubscribeOptions wanted{.queues = {}, .handlers = handlers, .lease = options_.lease, .worker = runner_.name()};
   for (const WorkerQueue& queue : options_.queues) wanted.queues.push_back({queue.name, queue.weight});
   {
     std::lock_guard lock(mutex_);
@@ -122,39 +123,83 @@ void HandlerThreads::work() {
   std::shared_ptr<LeaseBatch> batch_of_thread;
   while (true) {
     settler_.wait_for_room();
-    Attempt* attempt = queue_.claim(batch_of_thread);
-    if (attempt == nullptr) break;
-    if (attempt->lost()) {
+    Resumption resumption;
+    Attempt* attempt = queue_.claim(batch_of_thread, &resumption);
+    if (attempt == nullptr && resumption.attempt == nullptr) break;
+    if (attempt == nullptr) {
+      attempt = &resumption.attempt->attempt();
+      go_on(resumption);
+    } else if (attempt->lost()) {
       settler_.drop(*attempt);
       continue;
-    }
-    attempt->start();
-    started_.fetch_add(1, std::memory_order_relaxed);
-    const Moment before = steady_clock::now();
-    Settlement settlement = runner_.run(*attempt);
-    const auto took = steady_clock::now() - before;
-    if (!attempt->finish()) {
-      if (must_exit(*attempt)) {
+    } else {
+      attempt->start();
+      started_.fetch_add(1, std::memory_order_relaxed);
+      // The batch may be left before a coroutine of it has ended.
+      if (const TaskHandler* handler = runner_.coroutine_for(*attempt)) {
+        const std::shared_ptr<LeaseBatch> batch = batch_of_thread;
+        begin_coroutine(*handler, *attempt, batch);
+        if (!must_exit(*attempt)) continue;
         queue_.leave(batch_of_thread);
         break;
       }
-      continue;
+      run_handler(*attempt);
     }
-    const bool first = !queue_.measured();
-    queue_.note_duration(took);
-    if (first) wake_timekeeper();  // Now the credit can be chosen.
-    runner_.tell_hooks(*attempt, settlement.outcome, took);
-    attempt->release();
-    settler_.settle(*attempt, std::move(settlement));
+    if (must_exit(*attempt)) {
+      queue_.leave(batch_of_thread);
+      break;
+    }
   }
   std::lock_guard lock(mutex_);
   --threads_;
   changed_.notify_all();
 }
 
-// For a handler that came back after its attempt had been settled without it.
+void HandlerThreads::run_handler(Attempt& attempt) {
+  const Moment before = steady_clock::now();
+  Settlement settlement = runner_.run(attempt);
+  const auto took = steady_clock::now() - before;
+  if (!attempt.finish()) return;
+  const bool first = !queue_.measured();
+  queue_.note_duration(took);
+  if (first) wake_timekeeper();  // Now the credit can be chosen.
+  runner_.tell_hooks(attempt, settlement.outcome, took);
+  attempt.release();
+  settler_.settle(attempt, std::move(settlement));
+}
+
+void HandlerThreads::begin_coroutine(const TaskHandler& handler, Attempt& attempt, const std::shared_ptr<LeaseBatch>& batch) {
+  attempt.set_coroutine();
+  queue_.add_coroutine();
+  const auto coroutine = std::make_shared<CoroutineAttempt>(batch, attempt, shared_from_this(), queue_);
+  const std::coroutine_handle<> beginning = coroutine->begin(handler);
+  go_on({coroutine, beginning});
+}
+
+// Without a handle it has ended somewhere else.
+void HandlerThreads::go_on(const Resumption& with) {
+  in_coroutines_.fetch_add(1, std::memory_order_relaxed);
+  if (!with.waiting || with.attempt->resume(with.waiting)) finish_coroutine(*with.attempt);
+  in_coroutines_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void HandlerThreads::finish_coroutine(CoroutineAttempt& ended) {
+  Attempt& attempt = ended.attempt();
+  Settlement settlement = runner_.conclude(ended);
+  ended.clear();
+  if (attempt.finish()) {
+    runner_.tell_hooks(attempt, settlement.outcome, steady_clock::now() - ended.started());
+    attempt.release();
+    settler_.settle(attempt, std::move(settlement));
+  }
+  queue_.remove_coroutine();
+}
+
+// For a handler that came back, perhaps after its attempt had been settled without it.
 bool HandlerThreads::must_exit(Attempt& attempt) {
+  if (!attempt.is_given_up()) return false;
   std::lock_guard lock(mutex_);
+  if (!std::exchange(attempt.abandoned, false)) return false;
   --abandoned_;
   if (attempt.replaced) return true;
   woken_ = true;  // The worker may take jobs again.
@@ -208,6 +253,7 @@ void HandlerThreads::stop() {
     }
     // Return the rest.
     return_running();
+    for (const Resumption& left : queue_.end()) left.attempt->drop();
   }
   const bool refused = [this] {
     std::lock_guard lock(mutex_);
@@ -247,8 +293,7 @@ void HandlerThreads::return_running() {
       if (attempt.state() != Attempt::State::kRunning) continue;
       {
         std::lock_guard lock(mutex_);
-        if (!attempt.finish()) continue;
-        ++abandoned_;
+        if (!give_up(attempt)) continue;
         attempt.replaced = true;  // Nobody takes its place, but its thread has nothing left to do.
       }
       settler_.settle(attempt, runner_.returned(attempt, "worker " + runner_.name() + " stopped before it was done"));
@@ -268,10 +313,11 @@ WorkerStats HandlerThreads::stats() const {
   stats.started = started_.load(std::memory_order_relaxed);
   stats.waiting = queue_.waiting();
   const int idle = queue_.idle();
+  const int waiting_coroutines = std::max(0, queue_.coroutines() - in_coroutines_.load(std::memory_order_relaxed));
   std::lock_guard lock(mutex_);
   stats.timed_out = timed_out_;
   stats.abandoned = abandoned_;
-  stats.running = std::max(0, threads_ - abandoned_ - idle);
+  stats.running = std::max(0, threads_ - abandoned_ - idle) + waiting_coroutines;
   return stats;
 }
 

@@ -22,6 +22,7 @@
 #include "bide/worker.h"
 #include "worker/attempt.h"
 #include "worker/attempt_runner.h"
+#include "worker/coroutine_attempt.h"
 #include "worker/held_leases.h"
 #include "worker/lease_queue.h"
 #include "worker/settler.h"
@@ -61,7 +62,12 @@ class HandlerThreads : public std::enable_shared_from_this<HandlerThreads> {
   // A handler's thread.
   void add_thread();
   void work();
+  void run_handler(Attempt& attempt);
+  void begin_coroutine(const TaskHandler& handler, Attempt& attempt, const std::shared_ptr<LeaseBatch>& batch);
+  void go_on(const Resumption& with);
+  void finish_coroutine(CoroutineAttempt& ended);
   bool must_exit(Attempt& attempt);
+  bool give_up(Attempt& attempt);  // With the mutex held.
 
   // The timekeeper's.
   void run_timekeeper();
@@ -94,6 +100,7 @@ class HandlerThreads : public std::enable_shared_from_this<HandlerThreads> {
   std::thread timekeeper_;
   std::atomic<Moment> planned_ = Moment::max();  // When the timekeeper looks again.
   std::atomic<std::uint64_t> started_ = 0;
+  std::atomic<int> in_coroutines_ = 0;  // Threads that run one.
   std::atomic<std::size_t> typical_bytes_ = 0;  // Of a body.
 
   // Apart from mutex_, which the broker's threads take.

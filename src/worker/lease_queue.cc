@@ -27,7 +27,53 @@ void LeaseQueue::add(std::shared_ptr<LeaseBatch> batch) {
   }
 }
 
-Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread) {
+void LeaseQueue::add_coroutine() {
+  std::lock_guard lock(mutex_);
+  ++coroutines_;
+}
+
+void LeaseQueue::remove_coroutine() {
+  std::lock_guard lock(mutex_);
+  if (--coroutines_ == 0 && closed_) arrived_.notify_all();
+}
+
+int LeaseQueue::coroutines() const {
+  std::lock_guard lock(mutex_);
+  return coroutines_;
+}
+
+bool LeaseQueue::post(Resumption resumption) {
+  std::lock_guard lock(mutex_);
+  if (ended_) return false;
+  resumptions_.push_back(std::move(resumption));
+  can_go_on_.store(true, kRelaxed);
+  if (idle_ > 0) arrived_.notify_one();
+  return true;
+}
+
+std::deque<Resumption> LeaseQueue::end() {
+  std::lock_guard lock(mutex_);
+  ended_ = true;
+  can_go_on_.store(false, kRelaxed);
+  arrived_.notify_all();
+  return std::exchange(resumptions_, {});
+}
+
+// With the lock held.
+bool LeaseQueue::take_resumption(Resumption* resumption) {
+  if (resumption == nullptr || resumptions_.empty()) return false;
+  *resumption = std::move(resumptions_.front());
+  resumptions_.pop_front();
+  if (resumptions_.empty()) can_go_on_.store(false, kRelaxed);
+  else if (idle_ > 0) arrived_.notify_one();
+  return true;
+}
+
+Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumption* resumption) {
+  if (can_go_on_.load(kRelaxed)) {
+    std::lock_guard lock(mutex_);
+    if (take_resumption(resumption)) return nullptr;
+  }
   if (batch_of_thread) {
     if (Attempt* attempt = batch_of_thread->claim()) return attempt;
   }
@@ -35,8 +81,9 @@ Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread) {
   std::unique_lock lock(mutex_);
   if (finished) --busy_;
   while (true) {
+    if (take_resumption(resumption)) return nullptr;
     drop_exhausted();
-    if (closed_) return nullptr;
+    if (closed_ && (ended_ || coroutines_ == 0)) return nullptr;
     if (!batches_.empty()) {
       batch_of_thread = batches_.front();
       if (Attempt* attempt = batch_of_thread->claim()) {
@@ -52,7 +99,7 @@ Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread) {
     --idle_;
     while (std::exchange(standby_wanted_, false)) {
       if (!others_make_progress(lock)) break;
-      standby_wanted_ = handlers_are_short() && !batches_.empty() && !closed_;
+      standby_wanted_ = handlers_are_short() && !batches_.empty() && resumptions_.empty() && !closed_;
     }
   }
 }

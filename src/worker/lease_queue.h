@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <coroutine>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -18,6 +19,14 @@
 
 namespace bide::worker {
 
+class CoroutineAttempt;
+
+// A coroutine that can go on; without a handle it has ended.
+struct Resumption {
+  std::shared_ptr<CoroutineAttempt> attempt = {};
+  std::coroutine_handle<> waiting = {};
+};
+
 class LeaseQueue {
  public:
   LeaseQueue();
@@ -26,8 +35,18 @@ class LeaseQueue {
   void add(std::shared_ptr<LeaseBatch> batch);
 
   // The next lease that nobody has started; waits for one. `batch_of_thread` belongs to the calling thread and keeps
-  // the batch of that lease alive. Null once closed.
-  Attempt* claim(std::shared_ptr<LeaseBatch>& batch_of_thread);
+  // the batch of that lease alive. Null with a coroutine in `resumption`: that is to go on first. Null without: closed, and no
+  // coroutine is left.
+  Attempt* claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumption* resumption = nullptr);
+
+  // Coroutines under way keep the threads from leaving when the queue is closed.
+  void add_coroutine();
+  void remove_coroutine();
+  int coroutines() const;
+  // Any thread. False: end() was called.
+  bool post(Resumption resumption);
+  // After close(): the threads leave, whatever coroutines are under way. Those that could have gone on.
+  std::deque<Resumption> end();
 
   // For a thread that will not claim again.
   void leave(std::shared_ptr<LeaseBatch>& batch_of_thread);
@@ -49,6 +68,7 @@ class LeaseQueue {
   static constexpr auto kRelaxed = std::memory_order_relaxed;
 
   bool handlers_are_short() const;
+  bool take_resumption(Resumption* resumption);
   void drop_exhausted();
   void wake_another();
   bool others_make_progress(std::unique_lock<std::mutex>& lock);
@@ -56,10 +76,14 @@ class LeaseQueue {
   const int cores_;
   std::atomic<std::int64_t> typical_ns_ = 0;
   std::atomic<bool> measured_ = false;
+  std::atomic<bool> can_go_on_ = false;  // There are resumptions.
 
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable arrived_;
   std::deque<std::shared_ptr<LeaseBatch>> batches_;  // All threads work on the first one.
+  std::deque<Resumption> resumptions_;
+  int coroutines_ = 0;
+  bool ended_ = false;
   int idle_ = 0;
   int busy_ = 0;
   bool standby_wanted_ = false;

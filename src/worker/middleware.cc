@@ -34,25 +34,64 @@ class AtExit {
 
 }  // namespace
 
-Middleware log_attempts(std::function<void(std::string_view line)> write) {
-  return [write = std::move(write)](Context& context, const Next& next) {
-    const std::string who = context.job().kind + " " + context.job().id.to_string() + " attempt " +
-                            std::to_string(context.attempt()) + ": ";
-    const auto start = SteadyClock::now();
-    const auto say = [&](const std::string& what) {
-      const auto took = std::chrono::duration_cast<Milliseconds>(SteadyClock::now() - start);
-      write(who + what + " after " + std::to_string(took.count()) + " ms");
-    };
-    write(who + "starts");
+namespace {
+
+// What log_attempts() writes of one attempt.
+class AttemptLog {
+ public:
+  AttemptLog(const Context& context, const std::function<void(std::string_view)>& write)
+      : who_(context.job().kind + " " + context.job().id.to_string() + " attempt " + std::to_string(context.attempt()) + ": "),
+        write_(write) {
+    write_(who_ + "starts");
+  }
+  void ended(const Outcome& outcome) const { say(std::visit(Describe{}, outcome)); }
+  // In the handler of an exception.
+  void threw() const {
     try {
-      Outcome outcome = next();
-      say(std::visit(Describe{}, outcome));
-      return outcome;
+      throw;
     } catch (const std::exception& error) {
       say("threw " + std::string(error.what()));
-      throw;
     } catch (...) {
       say("threw something that is not a std::exception");
+    }
+  }
+
+ private:
+  void say(const std::string& what) const {
+    const auto took = std::chrono::duration_cast<Milliseconds>(SteadyClock::now() - start_);
+    write_(who_ + what + " after " + std::to_string(took.count()) + " ms");
+  }
+
+  const std::string who_;
+  const std::function<void(std::string_view)>& write_;
+  const SteadyClock::time_point start_ = SteadyClock::now();
+};
+
+}  // namespace
+
+Middleware log_attempts(std::function<void(std::string_view line)> write) {
+  return [write = std::move(write)](Context& context, const Next& next) {
+    const AttemptLog log(context, write);
+    try {
+      Outcome outcome = next();
+      log.ended(outcome);
+      return outcome;
+    } catch (...) {
+      log.threw();
+      throw;
+    }
+  };
+}
+
+TaskMiddleware log_task_attempts(std::function<void(std::string_view line)> write) {
+  return [write = std::move(write)](Context& context, const TaskNext& next) -> Task<Outcome> {
+    const AttemptLog log(context, write);
+    try {
+      Outcome outcome = co_await next();
+      log.ended(outcome);
+      co_return outcome;
+    } catch (...) {
+      log.threw();
       throw;
     }
   };
@@ -63,6 +102,14 @@ Middleware time_attempts(std::function<void(const Job& job, std::chrono::nanosec
     const auto start = SteadyClock::now();
     AtExit at_exit([&] { record(context.job(), SteadyClock::now() - start); });
     return next();
+  };
+}
+
+TaskMiddleware time_task_attempts(std::function<void(const Job& job, std::chrono::nanoseconds took)> record) {
+  return [record = std::move(record)](Context& context, const TaskNext& next) -> Task<Outcome> {
+    const auto start = SteadyClock::now();
+    AtExit at_exit([&] { record(context.job(), SteadyClock::now() - start); });
+    co_return co_await next();
   };
 }
 

@@ -16,6 +16,9 @@ constexpr std::chrono::nanoseconds kAhead = milliseconds(50);
 constexpr std::int64_t kAheadJobs = 8192;
 constexpr std::int64_t kAheadBytes = 64 * 1024 * 1024;
 
+// Handlers that are coroutines at once, when nobody says how many.
+constexpr int kCoroutines = 1000;
+
 // For a thread, of a job that was fetched ahead by our own choice.
 constexpr milliseconds kLongWait{1000};
 
@@ -87,14 +90,26 @@ Moment HandlerThreads::check_limits(const std::shared_ptr<LeaseBatch>& batch, Mo
   return next;
 }
 
+// Settled without its handler from here on. A coroutine that waits holds no thread that would be missed.
+bool HandlerThreads::give_up(Attempt& attempt) {
+  // First: a handler's thread that comes too late to finish it must find that it may be missed.
+  attempt.set_given_up(true);
+  if (!attempt.finish()) {
+    attempt.set_given_up(false);
+    return false;
+  }
+  attempt.abandoned = attempt.holds_thread();
+  abandoned_ += attempt.abandoned ? 1 : 0;
+  return true;
+}
+
 void HandlerThreads::time_out(Attempt& attempt) {
   std::string problem;
   {
     std::lock_guard lock(mutex_);
-    if (!attempt.finish()) return;  // It came back in this moment.
+    if (!give_up(attempt)) return;  // It came back in this moment.
     ++timed_out_;
-    ++abandoned_;
-    if (abandoned_ <= options_.abandoned_threads && !stopping_) {
+    if (attempt.abandoned && abandoned_ <= options_.abandoned_threads && !stopping_) {
       try {
         add_thread();
         attempt.replaced = true;
@@ -180,6 +195,7 @@ void HandlerThreads::return_unstarted(const Batches& batches, const std::string&
 int HandlerThreads::wanted_credit() const {
   if (too_many_abandoned_) return 0;
   if (options_.credit > 0) return options_.credit;
+  if (runner_.has_coroutines()) return std::max(concurrency_, kCoroutines);
   // Not known yet: nothing ahead.
   if (!queue_.measured()) return concurrency_;
   const std::int64_t typical = std::max<std::int64_t>(1, queue_.typical_duration().count());

@@ -30,10 +30,16 @@ Worker::Worker(Client client, WorkerOptions options)
 Worker::~Worker() { stop(); }
 
 void Worker::add_handler(std::string kind, Handler handler) {
-  state_->setup.handlers.emplace_back(std::move(kind), std::move(handler));
+  state_->setup.handlers.emplace_back(std::move(kind), worker::KindHandler{.plain = std::move(handler)});
 }
 
-void Worker::use(Middleware middleware) { state_->setup.middleware.push_back(std::move(middleware)); }
+void Worker::add_task_handler(std::string kind, TaskHandler handler) {
+  state_->setup.handlers.emplace_back(std::move(kind), worker::KindHandler{.coroutine = std::move(handler)});
+}
+
+void Worker::use(Middleware middleware, TaskMiddleware for_coroutines) {
+  state_->setup.middleware.push_back({std::move(middleware), std::move(for_coroutines)});
+}
 
 void Worker::on_outcome(std::function<void(const Finished&)> hook) { state_->setup.on_outcome = std::move(hook); }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <string>
@@ -17,6 +18,7 @@
 #include "bide/worker.h"
 #include "brokers/open_broker.h"
 #include "rabbitmq/rabbitmq_fixture.h"
+#include "support/temporary_directory.h"
 
 namespace bide::rabbitmq_test {
 namespace {
@@ -198,6 +200,57 @@ TEST_F(RabbitmqAlarm, EnqueueIsRefusedAtOnceWhileTheConnectionIsKnownToBeBlocked
   EXPECT_TRUE(first.at(0)) << first.at(0).error().message;
   EXPECT_TRUE(eventually([&] { return opened->broker->pressure().level == Pressure::Level::kOk; }));
   EXPECT_TRUE(enqueue(*opened->broker, {job("works", "third")}).front());
+}
+
+TEST_F(RabbitmqAlarm, EachPolicyDoesWhatItSays) {
+  support::TemporaryDirectory directory;
+  const auto with = [](PressurePolicy policy) { return EnqueueOptions{.queue = "jobs", .pressure = policy}; };
+  // So patient that the test ends in time only when no policy leaves it to the broker to wait.
+  Client client =
+      Client::open(url() + "&patience=1h&outbox=" + directory.path() + "/outbox&outbox_use=spill").value();
+  ASSERT_TRUE(eventually([&] { return client.pressure().level == Pressure::Level::kOk; })) << client.pressure().reason;
+  ASSERT_TRUE(client.enqueue("works", "before", with(PressurePolicy::fail())));
+  std::promise<Pressure> blocked;
+  std::promise<void> over;
+  const PressureWatch watch = client.on_pressure([&](const Pressure& now) {
+    if (now.level == Pressure::Level::kBlocked) blocked.set_value(now);
+    else over.set_value();
+  });
+  server().set_memory_alarm(true);
+  ASSERT_TRUE(publish_until_blocked(client.broker()));
+  EXPECT_EQ(blocked.get_future().get().cause, Pressure::Cause::kMemory);
+  EXPECT_GT(client.pressure().retry_after, 0ms);
+
+  EXPECT_EQ(client.enqueue("works", "failed", with(PressurePolicy::fail())).error().code, ErrorCode::kOverloaded);
+  EXPECT_EQ(client.enqueue("works", "ignored", with(PressurePolicy::ignore())).error().code, ErrorCode::kOverloaded);
+  EXPECT_EQ(client.enqueue("works", "late", with(PressurePolicy::wait(50ms))).error().code, ErrorCode::kOverloaded);
+  std::promise<Result<JobId>> waited;
+  client.enqueue_async("works", "waited", with(PressurePolicy::wait(1h)),
+                       [&](Result<JobId> id) { waited.set_value(std::move(id)); });
+  const auto spilled = client.enqueue("works", "spilled", with(PressurePolicy::spill()));
+  ASSERT_TRUE(spilled) << spilled.error().message;
+  EXPECT_EQ(client.find(*spilled).value().note, "in the outbox, not handed to the broker yet");
+
+  server().set_memory_alarm(false);
+  EXPECT_TRUE(waited.get_future().get());
+  over.get_future().get();
+  std::mutex mutex;
+  std::map<std::string, int> runs;
+  Worker worker(client, {.queues = {"jobs"}});
+  worker.handle("works", [&](const Job& each) {
+    const std::lock_guard lock(mutex);
+    ++runs[each.body];
+  });
+  worker.start().value();
+  const auto all_have_run = [&] {
+    const std::lock_guard lock(mutex);
+    return runs.contains("before") && runs.contains("waited") && runs.contains("spilled");
+  };
+  EXPECT_TRUE(eventually(all_have_run));
+  worker.stop();
+  EXPECT_FALSE(runs.contains("failed"));
+  EXPECT_FALSE(runs.contains("ignored"));
+  EXPECT_FALSE(runs.contains("late"));
 }
 
 }  // namespace
