@@ -9,6 +9,7 @@
 #include "bide/coroutine.h"
 #include "bide/enqueue_options.h"
 #include "bide/events.h"
+#include "bide/flow.h"
 #include "bide/inspector.h"
 #include "bide/job.h"
 #include "bide/job_id.h"

@@ -34,6 +34,7 @@
 #pragma once
 
 #include <functional>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -215,6 +216,8 @@ class Client {
   void send_request(Job job, Milliseconds timeout, Completion<Reply> done);
   std::shared_ptr<rpc::Requester> requester() const;  // Null once closed.
   std::shared_ptr<Broker> shared_broker() const;  // Null once closed.
+  // find(), which does not keep the client open.
+  std::function<Result<JobInfo>(JobId)> finder() const;
 
   std::shared_ptr<State> state_;
 };

@@ -23,6 +23,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -138,6 +139,61 @@ class Context {
   // when it asks for a retry; it is lost when the process dies or the attempt is timed out. So after any other error.
   Status save_body(std::string_view body);
 
+  // Runs f once for the job, however many attempts it takes, and gives what f gave: nothing, bytes, or a type with a BodyCodec.
+  // Each step of a job has a name of its own. When it succeeds the result is durable. If the process dies before that, f runs
+  // again: it should be harmless to repeat, or find out for itself, for example by an idempotency key made of id and name.
+  //
+  // kUnsupported: this broker keeps no steps, and f was not run. kLeaseLost: another attempt may be running.
+  // kInvalidArgument: the name, or more than Limits::kSteps or kStepBytes. What f throws goes on to the caller.
+  template <class F>
+  auto step(std::string_view name, F&& f) {
+    using Given = std::invoke_result_t<F&>;
+    using Value = std::conditional_t<std::is_void_v<Given>, void, std::conditional_t<TypedBody<Given>, Given, std::string>>;
+    using Answer = Result<Value>;
+    if (const std::string* before = find_step(name)) {
+      if constexpr (std::is_void_v<Value>) {
+        return Answer();
+      } else if constexpr (std::is_same_v<Value, std::string>) {
+        return Answer(*before);
+      } else {
+        return Answer(BodyCodec<Value>::decode(*before));
+      }
+    }
+    if (Status can = can_keep_steps(); !can) return Answer(can.error());
+    if constexpr (std::is_void_v<Value>) {
+      f();
+      return keep_step(name, {});
+    } else {
+      Value value(f());
+      std::string bytes;
+      if constexpr (std::is_same_v<Value, std::string>) {
+        bytes = value;
+      } else {
+        static_assert(HasBodyCodec<Value>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+        bytes = BodyCodec<Value>::encode(value);
+      }
+      if (Status kept = keep_step(name, std::move(bytes)); !kept) return Answer(kept.error());
+      return Answer(std::move(value));
+    }
+  }
+
+  // How far the attempt is, from 0 to 1, and in words: shown with the job while it runs. Not confirmed, and cheap.
+  void progress(double part, std::string_view note = {});
+
+  // What a job came to, while that is kept: one that this one waited for (Job::after), by its id, or by its kind where only one
+  // has it. It asks the broker, and waits.
+  //
+  // kNotFound: there is no such job, or it is forgotten. kWrongState: it is not done.
+  Result<std::string> result_of(JobId id) const;
+  Result<std::string> result_of(std::string_view kind) const;
+  template <TypedBody T, class Which>
+  Result<T> result_of(const Which& which) const {
+    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    auto result = result_of(which);
+    if (!result) return result.error();
+    return BodyCodec<T>::decode(*result);
+  }
+
   // What the attempt is settled with when its handler returns this outcome now: for a handler that settles it in a transaction
   // of its own, by <bide/postgres.h> or <bide/mysql.h>. Then the worker finds it settled.
   Settlement settlement(Outcome outcome = Done{}) const;
@@ -151,6 +207,9 @@ class Context {
   friend class worker::AttemptRunner;
   friend class worker::CoroutineAttempt;
   Context(const Lease& lease, worker::Attempt& attempt) : lease_(lease), attempt_(attempt) {}
+  const std::string* find_step(std::string_view name) const;  // Null: it has not been done.
+  Status can_keep_steps() const;
+  Status keep_step(std::string_view name, std::string result);
   void send_request(Job job, Milliseconds timeout, std::function<void(Result<Reply>)> done);
 
   const Lease& lease_;
@@ -159,6 +218,7 @@ class Context {
   std::string result_ = {};
   std::string result_content_type_ = {};
   std::optional<std::string> saved_body_ = {};
+  std::vector<Step> steps_ = {};  // Of this attempt.
 };
 
 }  // namespace bide

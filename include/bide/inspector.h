@@ -118,7 +118,7 @@ struct AuditReport {
   std::uint64_t accepted = 0;
   std::uint64_t done = 0;
   std::uint64_t removed = 0;  // Cancelled, deleted, purged, or forgotten by retention while dead.
-  std::uint64_t live = 0;     // Scheduled, ready, running or dead.
+  std::uint64_t live = 0;     // Scheduled, ready, waiting, running or dead.
   std::map<std::string, std::uint64_t> details = {};  // By state and by reason of removal.
   std::vector<std::string> problems = {};             // Empty: every accepted job is in exactly one place.
   bool ok() const { return problems.empty(); }
@@ -139,7 +139,7 @@ class Inspector {
   // Once given up, `done` is released without being called, unless it was on its way already.
   virtual GiveUp watch(JobId id, Completion<JobInfo> done) = 0;
 
-  // Takes jobs out of scheduled, ready or dead; a running attempt is told to stop at its next extend.
+  // Takes jobs out of scheduled, ready, waiting or dead; a running attempt is told to stop at its next extend.
   virtual void cancel(std::vector<JobId> ids, CancelOptions options, Completion<std::vector<Status>> done) = 0;
   virtual void reschedule(JobId id, Time due, Completion<void> done) = 0;
   // All of it or nothing; what it was changed to is in the job's history. kWrongState: it runs or is done.
@@ -150,7 +150,7 @@ class Inspector {
   virtual void replay(std::vector<JobId> ids, ReplayOptions options, Completion<std::vector<Status>> done) = 0;
 
   virtual void pause(std::string queue, bool paused, Completion<void> done) = 0;
-  // Removes every scheduled and ready job of the queue; how many.
+  // Removes every scheduled, ready and waiting job of the queue; how many.
   virtual void purge(std::string queue, Completion<std::uint64_t> done) = 0;
 
   // From now on the queue gets these events (Broker::publish), whatever it was bound to before. Without patterns it is

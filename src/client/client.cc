@@ -201,15 +201,21 @@ Result<Published> Client::publish_job(Job event, const Policy& pressure) {
   return std::move(answer->front());
 }
 
-Result<JobInfo> Client::find(JobId id) const {
-  std::shared_ptr<Inspector> inspector;
-  {
-    std::lock_guard lock(state_->mutex);
-    if (!state_->broker) return closed();
-    inspector = state_->inspector;
-  }
-  if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
-  return wait<JobInfo>([&](auto done) { inspector->find(id, std::move(done)); });
+Result<JobInfo> Client::find(JobId id) const { return finder()(id); }
+
+std::function<Result<JobInfo>(JobId)> Client::finder() const {
+  return [weak = std::weak_ptr(state_)](JobId id) -> Result<JobInfo> {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state) return closed();
+    std::shared_ptr<Inspector> inspector;
+    {
+      std::lock_guard lock(state->mutex);
+      if (!state->broker) return closed();
+      inspector = state->inspector;
+    }
+    if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
+    return wait<JobInfo>([&](auto done) { inspector->find(id, std::move(done)); });
+  };
 }
 
 Result<JobInfo> Client::wait_for(JobId id, Milliseconds timeout) const {

@@ -42,6 +42,7 @@ inline std::size_t shown_bytes(const JobInfo& info) {
   std::size_t bytes = 512 + info.job.body.size() + info.result.size() + info.note.size() + info.job.unique_key.size();
   for (const auto& [name, value] : info.job.headers) bytes += name.size() + value.size() + 8;
   for (const AttemptError& error : info.history) bytes += error.text.size() + 32;
+  for (const Step& step : info.steps) bytes += step.name.size() + step.result.size();
   return bytes;
 }
 

@@ -434,6 +434,20 @@ void Engine::save_body(LeaseRef lease, std::string body, Completion<void> done) 
       bytes);
 }
 
+void Engine::save_step(LeaseRef lease, bide::Step step, Completion<void> done) {
+  const std::uint64_t bytes = step.result.size();
+  submit<void>(
+      std::move(done),
+      [lease, step = std::move(step)](Ledger& ledger) mutable { return ledger.save_step(lease, std::move(step)); }, bytes);
+}
+
+void Engine::report_progress(LeaseRef lease, Progress progress) {
+  requests_->post({[lease, progress = std::move(progress)](Ledger& ledger) mutable {
+                     ledger.report_progress(lease, std::move(progress));
+                   },
+                   nullptr});
+}
+
 void Engine::end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done) {
   submit<void>(std::move(done),
                [leases = std::move(leases), how](Ledger& ledger) { return ledger.end_leases(leases, how); });
@@ -455,6 +469,9 @@ Capabilities Engine::capabilities() const {
   capabilities.events = true;
   capabilities.group_limits = true;
   capabilities.edit = true;
+  capabilities.dependencies = true;
+  capabilities.steps = true;
+  capabilities.progress = true;
   capabilities.virtual_time = virtual_time_;
   return capabilities;
 }

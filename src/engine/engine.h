@@ -42,6 +42,8 @@ class Engine : public Broker, public Inspector {
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void mark_delivered(std::vector<LeaseRef> leases) override;
   void save_body(LeaseRef lease, std::string body, Completion<void> done) override;
+  void save_step(LeaseRef lease, bide::Step step, Completion<void> done) override;
+  void report_progress(LeaseRef lease, Progress progress) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override;
 

@@ -58,6 +58,7 @@ Status Ledger::begin() {
   if (Status followed = follow_clock(); !followed) return followed;
   count_drained();
   state_.advance(now_ms(), wall_us_ / 1000);
+  if (Status cancelled = cancel_waiters(); !cancelled) return cancelled;
   if (Status forgotten = forget_old(); !forgotten) return forgotten;
   if (!idle_since_ms_.empty()) {
     if (Status retired = retire_idle(); !retired) return retired;
@@ -125,6 +126,7 @@ void Ledger::abandon(const Error& error) {
 std::optional<std::int64_t> Ledger::next_wake_us() const {
   if (!tasks_.empty() || needs_sync_ || more_to_grant_ || !after_commit_.empty()) return elapsed_us_;
   std::int64_t wake = kNever;
+  if (state_.relations().has_to_cancel()) wake = std::max(elapsed_us_, cancel_retry_ms_ * 1000);
   if (const auto due = state_.next_due()) wake = std::min(wake, *due * 1000 - clock_offset_us_);
   if (const auto start = state_.next_start()) wake = std::min(wake, *start * 1000 - clock_offset_us_);
   if (state_.leases().size() != 0) wake = std::min(wake, lease_check_ms_ * 1000);

@@ -10,7 +10,9 @@
 //   ledger_enqueue.cc       jobs accepted: of a call, as effects, as completions
 //   ledger_events.cc        events and the bindings of queues
 //   ledger_grant.cc         subscriptions and leases, from grant to expiry
+//   ledger_relations.cc     jobs that wait for others
 //   ledger_settle.cc        outcomes
+//   ledger_steps.cc         what a running attempt says of itself
 //   ledger_operate.cc       cancel, reschedule, replay, pause, purge
 //   ledger_edit.cc          other content and rules for a job that waits or is dead
 //   ledger_rules.cc         rules of queues
@@ -29,6 +31,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -68,6 +71,7 @@ std::size_t room_for(const Job& job);
 inline constexpr std::string_view kEditedNote = "edited: ";
 
 Error no_such_job(const JobId& id);
+Error lease_lost(const JobId& id);
 Error wrong_state(const JobId& id, EntryState state, const char* allowed);
 Error too_many_names();
 
@@ -154,6 +158,8 @@ class Ledger {
   std::vector<Status> settle(SettleBatch batch);
   // A new body for a job that is being run; its lease stays as it is.
   Status save_body(const LeaseRef& lease, std::string body);
+  Status save_step(const LeaseRef& lease, Step step);
+  void report_progress(const LeaseRef& lease, Progress progress);
   // Their worker is gone: returned uncharged, or charged with a crash. Leases that are lost already are skipped.
   Status end_leases(const std::vector<LeaseRef>& leases, WorkerEnd how);
 
@@ -242,6 +248,11 @@ class Ledger {
   Status admit_to(std::string_view queue);
   // What in the rules of its queue keeps a ready job from starting; nothing: they do not.
   std::optional<Explanation> held_by_rules(Slot slot);
+  // Whether the jobs that it waits for are known. `beside`: those that come with it.
+  Status check_awaited(const Job& job, const std::vector<Job>& beside = {});
+  // Jobs that wait for one that will not be done, and do not want to run without it: a piece of them.
+  Status cancel_waiters();
+  Explanation explain_wait(const Job& job);
   Result<Published> publish_one(const Job& event);
   // Removes what waits in the queue, in pieces, one a step. `done` runs within the last one.
   void remove_waiting(const std::string& queue, Completion<std::uint64_t> done);
@@ -342,6 +353,8 @@ class Ledger {
   journal::Address snapshot_grown_ = 0;  // The end of the journal when the last piece was written.
   std::vector<std::string> old_snapshots_;  // To be deleted by take_garbage().
   JobCache cache_;
+  // By token; of some leases that have ended, too.
+  std::unordered_map<std::uint64_t, std::pair<JobId, Progress>> progress_;
   FinishedIds finished_ids_;
   core::DrainRate drain_rate_;
   std::optional<std::uint64_t> drained_ = {};  // Jobs that had left when it was told.
@@ -375,6 +388,7 @@ class Ledger {
   bool has_reserve_ = false;
   bool disk_full_ = false;
   std::int64_t reserve_retry_ms_ = 0;
+  std::int64_t cancel_retry_ms_ = 0;  // Elapsed time of the next try to cancel those that wait, after a full disk.
   std::int64_t read_retry_ms_ = 0;  // Elapsed time of the next grant after a read failed for want of descriptors; 0: none.
   std::set<journal::Address> damage_reported_;
   bool tidy_wanted_ = true;

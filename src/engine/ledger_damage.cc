@@ -105,6 +105,7 @@ JobInfo Ledger::describe_unreadable(Slot slot, const Error& error) const {
       info.state = JobState::kRunning;
       info.worker = state_.workers()[state_.leases()[entry.next].worker];
       break;
+    case EntryState::kWaiting: info.state = JobState::kWaiting; break;
     case EntryState::kReady: info.state = JobState::kReady; break;
     default: info.state = JobState::kScheduled; break;
   }

@@ -66,8 +66,8 @@ Status Ledger::edit(const JobId& id, JobEdit edit) {
   if (slot == kNoSlot) return no_such_job(id);
   const EntryState state = state_[slot].entry_state();
   const bool dead = state == EntryState::kDead;
-  if (!dead && state != EntryState::kScheduled && state != EntryState::kReady) {
-    return wrong_state(id, state, "scheduled, ready and dead");
+  if (!dead && state != EntryState::kScheduled && state != EntryState::kReady && state != EntryState::kWaiting) {
+    return wrong_state(id, state, "scheduled, ready, waiting and dead");
   }
   if (dead && edit.due) {
     return Error{ErrorCode::kInvalidArgument, "due: job " + id.to_string() + " is dead; replay it, with a delay if it is to wait"};

@@ -18,7 +18,7 @@ Error too_many_names() {
 
 std::size_t room_for(const Job& job) {
   std::size_t bytes = 512 + job.body.size() + job.kind.size() + job.queue.size() + job.content_type.size() +
-                      job.unique_key.size() + job.retry.waits.size() * 10;
+                      job.unique_key.size() + job.retry.waits.size() * 10 + job.group.size() + job.after.size() * JobId::kSize;
   for (const auto& [name, value] : job.headers) bytes += name.size() + value.size() + 8;
   if (job.past) bytes += kRoomForChange;
   return bytes;
@@ -63,7 +63,10 @@ std::vector<Result<Enqueued>> Ledger::enqueue(EnqueueBatch batch) {
   }
   cache_.close(cached);
   needs_sync_ = true;
-  return results;
+  if (batch.order.empty()) return results;
+  std::vector<Result<Enqueued>> as_given(results.size(), Enqueued{});
+  for (std::size_t i = 0; i < results.size(); ++i) as_given[batch.order[i]] = std::move(results[i]);
+  return as_given;
 }
 
 // Whether one more job may be accepted, and there is room to write it.
@@ -80,6 +83,7 @@ Status Ledger::admit(const Job& job) {
   }
   if (Status admitted = admit_to(job.queue); !admitted) return admitted;
   if (!state_.has_names_left(job, 1)) return too_many_names();
+  if (Status known = check_awaited(job); !known) return known;
   return make_room(room_for(job), false);
 }
 
@@ -110,7 +114,8 @@ void Ledger::accept(JobCache::BatchNumber batch, std::size_t index, const journa
   }
   // Jobs of queues that nobody subscribes to must not fill the cache.
   const bool has_subscription = state_.queues()[static_cast<std::uint16_t>(state_[*slot].queue)].subscriptions != 0;
-  const bool kept = record.due_ms <= now_ms() && has_subscription && cache_.keep(*slot, batch, index);
+  const bool waits = state_[*slot].entry_state() == EntryState::kWaiting;
+  const bool kept = record.due_ms <= now_ms() && !waits && has_subscription && cache_.keep(*slot, batch, index);
   if (!kept) cache_.skip(batch, index);
 }
 

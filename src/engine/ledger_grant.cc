@@ -215,6 +215,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
       lease.counts = loaded->past.counts;
       lease.history = std::move(loaded->past.history);
     }
+    if (const SavedSteps::Steps* steps = state_.steps().find(slot)) lease.steps = *steps;
     lease.due = Time(Milliseconds(state_.due(slot)));
     if (lease.job.expires && lease.job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
       if (Status expired = expire(slot, lease); !expired) return expired.error();

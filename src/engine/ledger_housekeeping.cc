@@ -67,7 +67,9 @@ Result<bool> Ledger::tidy(bool busy) {
   // A snapshot costs about 40 bytes a job: not more often than the journal grows by several times that.
   const std::uint64_t growth = journal_->written() - snapshot_at_;
   const std::uint64_t worth = std::max(options_.snapshot_bytes, state_.jobs() * 80);
-  if (growth > worth || compactor_->wants_snapshot(snapshot_at_)) {
+  // A snapshot does not say who is still to be told of the end of another.
+  const bool told = !state_.relations().has_ended() && !state_.relations().has_to_cancel();
+  if (told && (growth > worth || compactor_->wants_snapshot(snapshot_at_))) {
     if (state_.settle_epoch()) return true;
     needs_sync_ = true;
     if (Status committed = commit(); !committed) return committed.error();

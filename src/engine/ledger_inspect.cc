@@ -108,8 +108,10 @@ Result<JobInfo> Ledger::describe(Slot slot, DeferredBodies* deferred, std::size_
   info.state = state_.shown_state(slot);
   info.due = time_at(state_.due(entry));
   info.attempts = static_cast<std::uint32_t>(entry.attempts);
+  if (state == EntryState::kWaiting) info.waits_for = state_.relations().waits_for(slot);
   if (state == EntryState::kDone) {
     info.job.id = entry.id;
+    if (entry.has_relations) info.job.flow = state_.relations().flow(slot);
     info.job.queue = state_.queues().names()[static_cast<std::uint16_t>(entry.queue)];
     info.job.kind = state_.kinds()[static_cast<std::uint16_t>(entry.kind)];
     info.finished = info.due;
@@ -141,7 +143,12 @@ Result<JobInfo> Ledger::describe(Slot slot, DeferredBodies* deferred, std::size_
     info.job = std::move(loaded->job);
     take_past(loaded->past);
   }
-  if (state == EntryState::kRunning) info.worker = state_.workers()[state_.leases()[entry.next].worker];
+  if (const SavedSteps::Steps* steps = state_.steps().find(slot)) info.steps = *steps;
+  if (state == EntryState::kRunning) {
+    const Running& running = state_.leases()[entry.next];
+    info.worker = state_.workers()[running.worker];
+    if (const auto known = progress_.find(running.token); known != progress_.end()) info.progress = known->second.second;
+  }
   if (state == EntryState::kDead) {
     info.finished = info.due;
     const auto view = read_unwrapped(*journal_, entry.details());
@@ -182,6 +189,7 @@ std::vector<QueueInfo> Ledger::queues() {
                    .paused = queue.paused,
                    .scheduled = queue.count(EntryState::kScheduled),
                    .ready = queue.count(EntryState::kReady),
+                   .waiting = queue.count(EntryState::kWaiting),
                    .running = queue.count(EntryState::kRunning),
                    .dead = queue.count(EntryState::kDead) + queue.count(EntryState::kQuarantined),
                    .done = queue.count(EntryState::kDone),
@@ -220,6 +228,7 @@ struct Ledger::Listing {
     if (!is_job(entry.entry_state()) || !shows(state.shown_state(slot))) return false;
     if (queue && entry.queue != *queue) return false;
     if (kind && entry.kind != *kind) return false;
+    if (!filter.flow.is_nil() && !(entry.has_relations && state.relations().is_in_flow(slot, filter.flow))) return false;
     if (filter.since && state.due(slot) < filter.since->time_since_epoch().count()) return false;
     if (filter.until && state.due(slot) > filter.until->time_since_epoch().count()) return false;
     return !after || place_of(state, slot) > *after;
@@ -402,8 +411,8 @@ Result<Explanation> Ledger::explain(const JobId& id) {
       }
       return Explanation{"scheduled", "It is due in " + wait + "."};
     }
-    case JobState::kReady:
-    case JobState::kWaiting: break;
+    case JobState::kWaiting: return explain_wait(info->job);
+    case JobState::kReady: break;
   }
   if (info->job.expires && info->job.expires->time_since_epoch().count() <= wall_us_ / 1000) {
     return Explanation{"expired", "It was to start before " + core::format_time(*info->job.expires) +
@@ -447,11 +456,12 @@ AuditReport Ledger::begin_audit() {
   for (const QueueInfo& queue : queues()) {
     report.details["scheduled"] += queue.scheduled;
     report.details["ready"] += queue.ready;
+    report.details["waiting"] += queue.waiting;
     report.details["running"] += queue.running;
     report.details["dead"] += queue.dead;
     report.details["done_remembered"] += queue.done;
   }
-  report.live = report.details["scheduled"] + report.details["ready"] + report.details["running"] + report.details["dead"];
+  for (const char* state : {"scheduled", "ready", "waiting", "running", "dead"}) report.live += report.details[state];
   const FinishedIds::Use ids = finished_ids_.use();
   report.details["ids_remembered"] = ids.ids;
   report.details["ids_memory_bytes"] = ids.memory_bytes;

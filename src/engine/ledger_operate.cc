@@ -48,7 +48,7 @@ std::vector<Status> Ledger::cancel(const std::vector<JobId>& ids, const CancelOp
     if (options.state && state_.shown_state(slot) != *options.state) {
       statuses.push_back(wrong_state(id, state, std::string(to_string(*options.state)).c_str()));
     } else if (state == EntryState::kDone) {
-      statuses.push_back(wrong_state(id, state, "scheduled, ready, running and dead"));
+      statuses.push_back(wrong_state(id, state, "scheduled, ready, waiting, running and dead"));
     } else if (Status roomy = make_room(64, true); !roomy) {
       statuses.push_back(roomy);
     } else if (state == EntryState::kRunning && lease_of(slot).cancel_requested) {
@@ -71,8 +71,8 @@ Status Ledger::reschedule(const JobId& id, Time due) {
   const Slot slot = state_.find(id);
   if (slot == kNoSlot) return no_such_job(id);
   const EntryState state = state_[slot].entry_state();
-  if (state != EntryState::kScheduled && state != EntryState::kReady) {
-    return wrong_state(id, state, "scheduled and ready");
+  if (state != EntryState::kScheduled && state != EntryState::kReady && state != EntryState::kWaiting) {
+    return wrong_state(id, state, "scheduled, ready and waiting");
   }
   if (due - Time(Milliseconds(now_ms())) > Limits::kDelay) {
     return Error{ErrorCode::kInvalidArgument, "due: too far away; at most 100 years from now"};
@@ -153,7 +153,8 @@ void Ledger::remove_waiting(const std::string& queue, Completion<std::uint64_t> 
     for (std::size_t left = kRemovedAPiece; cursor < end && left > 0; ++cursor) {
       const Entry& entry = state_[cursor];
       const EntryState state = entry.entry_state();
-      if ((state != EntryState::kScheduled && state != EntryState::kReady) || !is_here(entry)) continue;
+      const bool waits = state == EntryState::kScheduled || state == EntryState::kReady || state == EntryState::kWaiting;
+      if (!waits || !is_here(entry)) continue;
       if (Status roomy = make_room(64, true); !roomy) {
         done(roomy.error());
         return true;

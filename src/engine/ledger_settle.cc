@@ -12,11 +12,11 @@ namespace bide::engine {
 using journal::ChangeCause;
 using platform::require;
 
-namespace {
-
 Error lease_lost(const JobId& id) {
   return Error{ErrorCode::kLeaseLost, "the lease of job " + id.to_string() + " is lost: another attempt has it, or it is finished"};
 }
+
+namespace {
 
 // An error text longer than we keep is cut, and says so.
 std::string cut(std::string text) {
@@ -80,6 +80,9 @@ Status Ledger::settle_one(Settlement& settlement, const Error* refused, const En
   std::size_t room = kRoomForChange;
   for (const Job& effect : settlement.effects) {
     if (!state_.has_names_left(effect, settlement.effects.size())) return too_many_names();
+    if (Status known = check_awaited(effect, settlement.effects); !known) {
+      return Error{ErrorCode::kInvalidArgument, "an effect of job " + lease.id.to_string() + ": " + known.error().message};
+    }
     room += room_for(effect);
   }
   if (const auto* done = std::get_if<Done>(&settlement.outcome)) room += done->result.size() + done->content_type.size();

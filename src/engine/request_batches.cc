@@ -4,13 +4,14 @@
 
 #include "core/job_rules.h"
 #include "core/topics.h"
+#include "engine/enqueue_order.h"
 
 namespace bide::engine {
 
 namespace {
 
 // What the engine keeps; as in Engine::capabilities().
-constexpr core::Kept kKept{.past = true};
+constexpr core::Kept kKept{.past = true, .dependencies = true};
 
 Status check(const Job& job, Time now) {
   Status valid = core::validate(job, now);
@@ -48,10 +49,15 @@ void EncodedJobs::add(const Job& job) {
 
 EnqueueBatch EnqueueBatch::of(std::vector<Job> jobs, Time now) {
   EnqueueBatch batch;
+  EnqueueOrder order = EnqueueOrder::of(jobs);
+  order.apply(jobs);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (Status valid = check(jobs[i], now); !valid) batch.refused.emplace_back(i, valid.error());
+    Status valid = check(jobs[i], now);
+    if (valid && i >= order.first_in_circle) valid = waits_in_a_circle(jobs[i]);
+    if (!valid) batch.refused.emplace_back(i, valid.error());
     batch.encoded.add(jobs[i]);
   }
+  batch.order = std::move(order.places);
   batch.jobs = std::move(jobs);
   return batch;
 }
@@ -98,7 +104,13 @@ std::uint64_t SettleBatch::bytes() const {
 SettleBatch SettleBatch::of(std::vector<Settlement> settlements, Time now) {
   SettleBatch batch;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
-    if (Status valid = check(settlements[i], now); !valid) batch.refused.emplace_back(i, valid.error());
+    const EnqueueOrder order = EnqueueOrder::of(settlements[i].effects);
+    order.apply(settlements[i].effects);
+    Status valid = check(settlements[i], now);
+    if (valid && order.first_in_circle < settlements[i].effects.size()) {
+      valid = waits_in_a_circle(settlements[i].effects[order.first_in_circle]);
+    }
+    if (!valid) batch.refused.emplace_back(i, valid.error());
     for (const Job& effect : settlements[i].effects) batch.encoded_effects.add(effect);
   }
   batch.settlements = std::move(settlements);

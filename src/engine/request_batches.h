@@ -44,7 +44,8 @@ struct EnqueueBatch {
   // About what it takes in memory.
   std::uint64_t bytes() const;
 
-  std::vector<Job> jobs;
+  std::vector<Job> jobs;           // Those that others of them wait for come first.
+  std::vector<std::size_t> order;  // Where each of them was in the call; empty: where it is here.
   Refusals refused;
   EncodedJobs encoded;
 };

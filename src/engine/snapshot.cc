@@ -19,7 +19,7 @@ using journal::Encoder;
 
 // file   = magic (8 bytes), version (u32), block *
 // block  = u8 type, u32 length, u64 checksum (seeded with its offset in the file; covers type, length, payload), payload
-// blocks: one kMeta, in version 4 perhaps one kRules, any number of kRows, one kEnd
+// blocks: one kMeta, in version 4 perhaps one kRules, any number of kRows and in version 4 of kRelations and kSteps, one kEnd
 namespace {
 
 constexpr std::string_view kSnapshotMagic = "BIDESNAP";
@@ -38,7 +38,9 @@ constexpr Slot kSlotsAPiece = 262'144;
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr std::string_view kUnfinished = "snapshot.tmp";
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4 };
+enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kRelations = 7, kSteps = 8 };
+
+enum RelationFlag : std::uint8_t { kAfterDeath = 3, kHasFlow = 4 };
 
 enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2, kDelivered = 4 };
 
@@ -63,7 +65,7 @@ Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
 }
 
 std::uint32_t version_for(const State& state) {
-  if (!state.ruled().empty()) return kVersion;
+  if (!state.ruled().empty() || !state.relations().empty() || !state.steps().empty()) return kVersion;
   return state.bindings().empty() ? kWithoutBindings : kWithBindings;
 }
 
@@ -185,13 +187,15 @@ bool decode_rules(Decoder& in, State& state) {
   return in.done();
 }
 
-void encode_row(Encoder& out, const Entry& entry, std::int64_t due_ms, std::uint16_t queue, std::uint16_t kind,
+void encode_row(Encoder& out, const Entry& entry, bool waits, std::int64_t due_ms, std::uint16_t queue, std::uint16_t kind,
                 std::string_view unique_key) {
   out.id(entry.id);
   // Whether a scheduled job is ready, or cannot be read, is found out anew when it is loaded.
-  const EntryState state = entry.entry_state();
-  const bool waits = state == EntryState::kReady || state == EntryState::kQuarantined;
-  out.u8(static_cast<std::uint8_t>(waits ? EntryState::kScheduled : state));
+  EntryState state = entry.entry_state();
+  if (state == EntryState::kReady || state == EntryState::kQuarantined) {
+    state = waits ? EntryState::kWaiting : EntryState::kScheduled;
+  }
+  out.u8(static_cast<std::uint8_t>(state));
   out.u8(static_cast<std::uint8_t>((entry.due_is_wall ? kDueIsWall : 0) | (entry.has_expiry ? kHasExpiry : 0) |
                                    (entry.has_unique_key ? kHasUniqueKey : 0) | (unique_key.empty() ? 0 : kHoldsKey)));
   out.u8(static_cast<std::uint8_t>(entry.priority));
@@ -221,8 +225,9 @@ bool decode_row(Decoder& in, State& state) {
   const auto details_bytes = static_cast<std::uint32_t>(in.count());
   if (details_bytes != 0) entry.set_details({in.count(), details_bytes});
   const std::string_view key = (flags & kHoldsKey) != 0 ? in.string() : std::string_view();
-  if (!in.ok() || entry_state == 0 || entry_state > static_cast<std::uint8_t>(EntryState::kDead) ||
-      queue >= state.queues().size() || kind >= state.kinds().size()) {
+  const bool is_state = (entry_state != 0 && entry_state <= static_cast<std::uint8_t>(EntryState::kDead)) ||
+                        entry_state == static_cast<std::uint8_t>(EntryState::kWaiting);
+  if (!in.ok() || !is_state || queue >= state.queues().size() || kind >= state.kinds().size()) {
     return false;
   }
   entry.set_state(static_cast<EntryState>(entry_state));
@@ -232,6 +237,38 @@ bool decode_row(Decoder& in, State& state) {
   entry.has_expiry = (flags & kHasExpiry) != 0;
   entry.has_unique_key = (flags & kHasUniqueKey) != 0;
   state.restore(entry, key);
+  return true;
+}
+
+bool decode_steps(Decoder& in, State& state) {
+  while (!in.done()) {
+    const JobId id = in.id();
+    for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+      Step step;
+      step.name = in.string();
+      step.result = in.string();
+      if (in.ok()) state.restore_step(id, std::move(step));
+    }
+    if (!in.ok()) return false;
+  }
+  return true;
+}
+
+// Twice: first all jobs, then who waits for them.
+bool decode_relations(Decoder& in, State& state, bool waits) {
+  while (!in.done()) {
+    const JobId id = in.id();
+    const std::uint8_t flags = in.u8();
+    const auto after_death = static_cast<AfterDeath>(flags & kAfterDeath);
+    if (!in.ok() || flags > (kAfterDeath | kHasFlow) || after_death > AfterDeath::kRun) return false;
+    const JobId flow = flags & kHasFlow ? in.id() : JobId();
+    if (!waits) state.restore_relations(id, flow, after_death);
+    for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+      const JobId waiter = in.id();
+      if (waits) state.restore_wait(id, waiter);
+    }
+    if (!in.ok()) return false;
+  }
   return true;
 }
 
@@ -289,19 +326,47 @@ std::vector<std::uint16_t> SnapshotWriter::numbers_in_file(const Names& names) {
 void SnapshotWriter::save_row(Slot slot) {
   Encoder out(block_);
   const Entry& entry = state_[slot];
-  encode_row(out, entry, State::due(entry, shift_ms_), queues_[entry.queue], kinds_[entry.kind],
+  encode_row(out, entry, state_.waits(slot), State::due(entry, shift_ms_), queues_[entry.queue], kinds_[entry.kind],
              state_.unique_keys().key_of(slot));
   ++rows_;
+  if (const SavedSteps::Steps* steps = state_.steps().find(slot)) {
+    Encoder saved(steps_);
+    saved.id(entry.id);
+    saved.count(steps->size());
+    for (const Step& step : *steps) {
+      saved.string(step.name);
+      saved.string(step.result);
+    }
+  }
+  if (!entry.has_relations) return;
+  const Relations& relations = state_.relations();
+  Encoder related(relations_);
+  const JobId flow = relations.flow(slot);
+  related.id(entry.id);
+  related.u8(static_cast<std::uint8_t>(static_cast<std::uint8_t>(relations.after_death(slot)) | (flow.is_nil() ? 0 : kHasFlow)));
+  if (!flow.is_nil()) related.id(flow);
+  std::uint64_t waiters = 0;
+  relations.for_each_waiter(slot, [&](Slot) { ++waiters; });
+  related.count(waiters);
+  relations.for_each_waiter(slot, [&](Slot waiter) { related.id(state_[waiter].id); });
 }
 
-Status SnapshotWriter::flush_block(std::uint8_t type) {
+Status SnapshotWriter::flush_block(std::uint8_t type, std::string& block) {
   std::string framed;
-  framed.reserve(block_.size() + kBlockHeader);
-  append_block(framed, type, block_, offset_);
-  block_.clear();
+  framed.reserve(block.size() + kBlockHeader);
+  append_block(framed, type, block, offset_);
+  block.clear();
   if (Status written = file_->write(offset_, framed); !written) return written;
   offset_ += framed.size();
   return {};
+}
+
+// What there is besides rows, where it is at least so many bytes.
+Status SnapshotWriter::flush_more(std::size_t least) {
+  if (relations_.size() >= least) {
+    if (Status flushed = flush_block(kRelations, relations_); !flushed) return flushed;
+  }
+  return steps_.size() >= least ? flush_block(kSteps, steps_) : Status();
 }
 
 Result<bool> SnapshotWriter::step(std::size_t bytes) {
@@ -323,17 +388,19 @@ Result<bool> SnapshotWriter::step(std::size_t bytes) {
       save_row(slot);
       state_.enter_epoch(slot);
     }
-    if (Status flushed = flush_block(kRows); !flushed) return flushed.error();
+    if (Status flushed = flush_block(kRows, block_); !flushed) return flushed.error();
+    if (Status flushed = flush_more(kBlockBytes); !flushed) return flushed.error();
   }
   // Synced piece by piece: one sync of all of it would hold up everybody.
   if (Status synced = file_->sync(); !synced) return synced.error();
   if (cursor_ < end_) return false;
   if (!block_.empty()) {
-    if (Status flushed = flush_block(kRows); !flushed) return flushed.error();
+    if (Status flushed = flush_block(kRows, block_); !flushed) return flushed.error();
   }
+  if (Status flushed = flush_more(1); !flushed) return flushed.error();
   Encoder out(block_);
   out.u64(rows_);
-  if (Status flushed = flush_block(kEnd); !flushed) return flushed.error();
+  if (Status flushed = flush_block(kEnd, block_); !flushed) return flushed.error();
   if (Status synced = file_->sync(); !synced) return synced.error();
   const std::string from = directory_ + "/" + std::string(kUnfinished);
   if (Status renamed = disk_.rename(from, snapshot_path(directory_, at_)); !renamed) return renamed.error();
@@ -434,6 +501,8 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
                       [&reader, memory = std::move(memory)]() mutable { return reader.next_few(std::move(memory)); });
   };
   std::uint64_t rows = 0;
+  std::vector<std::pair<std::uint64_t, std::string>> relations;  // Blocks, by their offsets.
+  std::vector<std::pair<std::uint64_t, std::string>> steps;
   std::vector<Block> memory;
   auto ahead = start({});
   for (bool at_end = false; !at_end;) {
@@ -451,6 +520,10 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
         if (!decode_rules(content, state)) return damaged(path, block.at, "the rules of queues are not right");
         continue;
       }
+      if ((block.type == kRelations || block.type == kSteps) && reader.version() == kVersion) {
+        (block.type == kSteps ? steps : relations).emplace_back(block.at, block.payload);
+        continue;
+      }
       if (block.type != kRows) return damaged(path, block.at, "unknown block");
       while (!content.done()) {
         if (!decode_row(content, state)) return damaged(path, block.at, "a row is not right");
@@ -459,7 +532,7 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
     }
     memory = std::move(*blocks);
   }
-  if (!meta.leases.empty()) {
+  if (!meta.leases.empty() || !relations.empty() || !steps.empty()) {
     if (Status indexed = state.index_ids(); !indexed) return damaged(path, kFileHeader, "a job is there twice");
   }
   for (const auto& [id, running] : meta.leases) {
@@ -468,6 +541,16 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
       return damaged(path, kFileHeader, "a lease has no job");
     }
     state.restore_running(id, running);
+  }
+  for (const auto& [offset, payload] : steps) {
+    Decoder content(payload);
+    if (!decode_steps(content, state)) return damaged(path, offset, "the steps of jobs are not right");
+  }
+  for (const bool waits : {false, true}) {
+    for (const auto& [offset, payload] : relations) {
+      Decoder content(payload);
+      if (!decode_relations(content, state, waits)) return damaged(path, offset, "what jobs wait for is not right");
+    }
   }
   for (const std::uint16_t queue : meta.queues) state.release_queue(queue);
   for (const std::uint16_t kind : meta.kinds) state.release_kind(kind);

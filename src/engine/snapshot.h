@@ -35,7 +35,8 @@ class SnapshotWriter {
   static std::vector<std::uint16_t> numbers_in_file(const Names& names);
   void save_row(Slot slot);
   void begin();
-  Status flush_block(std::uint8_t type);
+  Status flush_block(std::uint8_t type, std::string& block);
+  Status flush_more(std::size_t least);
 
   platform::Disk& disk_;
   const std::string directory_;
@@ -50,6 +51,8 @@ class SnapshotWriter {
   std::uint64_t offset_ = 0;
   std::string head_;   // Header and first block, as they were at the beginning.
   std::string block_;  // Rows not written yet.
+  std::string relations_;  // Of those rows, likewise.
+  std::string steps_;
   std::uint64_t rows_ = 0;
   Slot cursor_ = 0;
   bool complete_ = false;

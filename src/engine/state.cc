@@ -95,9 +95,10 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     entry.has_unique_key = 1;
     keys_.hold(record.unique_key, slot);
   }
-  entry.set_state(EntryState::kScheduled);
-  count(entry, +1);
-  place(slot);
+  if (!replaces_body && !record.edited) {
+    if (Status related = relate(slot, record); !related) return related.error();
+  }
+  settle_down(slot);
   return slot;
 }
 
@@ -105,7 +106,8 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
 Result<Slot> State::empty_for_edit(Slot slot, const JobId& id) {
   if (slot == kNoSlot) return misfit("an edit", id, "which is not there");
   const EntryState state = slab_[slot].entry_state();
-  if (state != EntryState::kScheduled && state != EntryState::kReady && state != EntryState::kDead) {
+  if (state != EntryState::kScheduled && state != EntryState::kReady && state != EntryState::kDead &&
+      state != EntryState::kWaiting) {
     return misfit("an edit", id, "which neither waits nor is dead");
   }
   if (is_linked(slab_[slot])) slot = relocate(slot);
@@ -177,13 +179,12 @@ Status State::apply(const journal::Changed& record, RecordRef at) {
     count(entry, +1);
     // One that comes from another broker may have died before others.
     if (started_) dead_.insert_by_due(slab_, slot);
+    end_waits(slot, Relations::End::kDead);
     return {};
   }
   if (!record.unique_key.empty()) keys_.hold(record.unique_key, slot);
   set_due(entry, record.due_ms);
-  entry.set_state(EntryState::kScheduled);
-  count(entry, +1);
-  place(slot);
+  settle_down(slot);
   return {};
 }
 
@@ -203,6 +204,8 @@ Status State::apply(const journal::DoneRecord& record, RecordRef at, Slot slot) 
   names_of_done(entry, true);
   ++counters_.done;
   ++done_count_;
+  steps_.remove(slot);
+  end_waits(slot, Relations::End::kDone);
   if (started_) {
     done_.push_back(slab_, slot);
     forget_done(0, kForgottenWithADone);
@@ -290,6 +293,15 @@ Status State::apply(const journal::Delivered& record) {
   return {};
 }
 
+Status State::apply(const journal::StepRecord& record) {
+  const Slot slot = ids_.find(record.id);
+  if (slot == kNoSlot) return misfit("a step", record.id, "which is not there");
+  if (slab_[slot].entry_state() != EntryState::kRunning) return misfit("a step", record.id, "which is not running");
+  touch(slot);
+  steps_.save(slot, record.step);
+  return {};
+}
+
 Status State::apply(const journal::Moved& record, RecordRef at) {
   const auto owner = job_of(record.inner);
   if (!owner) return owner.error();
@@ -355,6 +367,8 @@ Status State::apply(const journal::RecordView& view) {
       return decode_and<journal::Delivered>(view, [&](const auto& record) { return apply(record); });
     case RecordType::kBound:
       return decode_and<Binding>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kStep:
+      return decode_and<journal::StepRecord>(view, [&](const auto& record) { return apply(record); });
     case RecordType::kRules:
       return decode_and<QueueRules>(view, [&](const auto& record) { return apply(record); });
   }

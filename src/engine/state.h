@@ -26,6 +26,8 @@
 #include "engine/lease_table.h"
 #include "engine/live_bytes.h"
 #include "engine/queues.h"
+#include "engine/relations.h"
+#include "engine/saved_steps.h"
 #include "engine/slab.h"
 #include "engine/timer_wheel.h"
 #include "engine/unique_keys.h"
@@ -73,6 +75,7 @@ class State {
   Status apply(const journal::CancelAsked& record);
   Status apply(const journal::Delivered& record);
   Status apply(const Binding& record);
+  Status apply(const journal::StepRecord& record);
   Status apply(const QueueRules& record);
   // The effect of the records of a saved body on a running job. The lease stays as it is: its subscription and deadline are
   // not in the records.
@@ -94,7 +97,7 @@ class State {
   // Scheduled jobs that are due become ready. Those due by the wall clock also wait for that. A piece of it: while it
   // is_behind(), there is more to do.
   void advance(std::int64_t now_ms, std::int64_t wall_ms);
-  bool is_behind() const { return behind_; }
+  bool is_behind() const { return behind_ || relations_.has_ended(); }
   // When advance() may have something to do next.
   std::optional<std::int64_t> next_due() const;
   // When a rate lets a job start that waits for it.
@@ -115,6 +118,12 @@ class State {
   // again, or finds it repaired. The job can still be removed or changed.
   void quarantine(Slot slot, const Quarantine& why);
   const std::map<Slot, Quarantine>& quarantined() const { return quarantined_; }
+
+  // A job that waits for one that will not be done, and is to be removed by the ledger; kNoSlot: there is none.
+  Slot next_to_cancel();
+  const Relations& relations() const { return relations_; }
+  const SavedSteps& steps() const { return steps_; }
+  bool waits(Slot slot) const { return slab_[slot].has_relations && relations_.waits_for(slot) != 0; }
 
   // Forgets at most `most` done jobs, those beyond the limit or finished before this time. Not written down.
   void forget_done(std::int64_t before_ms, std::size_t most);
@@ -205,6 +214,10 @@ class State {
   // Of a queue with a rate, in the ledger's time.
   std::int64_t full_at_ns(std::uint16_t queue) const;
   void restore_full_at(std::uint16_t queue, std::int64_t ns);
+  // Behind all entries, and first of all jobs; those that are not there are left out.
+  void restore_relations(const JobId& id, const JobId& flow, AfterDeath after_death);
+  void restore_wait(const JobId& awaited, const JobId& waiter);
+  void restore_step(const JobId& id, Step step);
   void restore_running(const JobId& id, const Running& running);
   void restore_counters(const Counters& counters, std::uint64_t last_token, std::int64_t last_time_ms);
 
@@ -219,6 +232,7 @@ class State {
       case EntryState::kScheduled:
       case EntryState::kReady:
       case EntryState::kRunning:
+      case EntryState::kWaiting:
       case EntryState::kQuarantined: return !entry.due_is_wall;
       default: return false;
     }
@@ -246,6 +260,16 @@ class State {
   bool is_due(const Entry& entry) const {
     return entry.due() <= (entry.due_is_wall ? wall_due_ms() : now_ms_ - shift_ms_);
   }
+  // Jobs that wait for others (state_relations.cc).
+  Status relate(Slot slot, const journal::AcceptedBrief& record);
+  void end_waits(Slot slot, Relations::End how);
+  void tell_waiters(std::size_t& budget);
+  void tell_waiters_now();
+  void release(Slot slot, std::int64_t at_ms);
+  void drop_relations(Slot slot);
+  // A job without a list of its own is scheduled, or waits on.
+  void settle_down(Slot slot);
+
   void place(Slot slot);     // A scheduled job into the wheel, or into its lane if it is due.
   void forget(Slot slot);    // Removes the job from every index.
   void unlink(Slot slot);    // Frees the entry, or leaves a tombstone in its list.
@@ -276,6 +300,9 @@ class State {
   std::map<std::string, std::uint16_t, std::less<>> ruled_;
   LeaseTable leases_;
   UniqueKeys keys_;
+  Relations relations_;
+  SavedSteps steps_;
+  std::size_t told_at_once_ = 0;  // Of those that wait, since the last advance().
   LiveBytes live_;
   RunList done_;  // Oldest first, and so are the dead.
   RunList dead_;

@@ -120,7 +120,10 @@ std::optional<std::vector<std::string>> State::audit_piece() {
         if (seen == kInAList) audit.problem("a free entry is in a list");
         continue;
       }
-      if (seen == kNotYet) audit.problem("job " + entry.id.to_string() + " is in no place");
+      if (state == EntryState::kWaiting) {
+        if (seen == kInAList) audit.problem("job " + entry.id.to_string() + " waits for others and is in a list");
+        if (!waits(audit.slot)) audit.problem("job " + entry.id.to_string() + " waits for no job");
+      } else if (seen == kNotYet) audit.problem("job " + entry.id.to_string() + " is in no place");
       if (state == EntryState::kTombstone) continue;
       if (ids_.find(entry.id) != audit.slot) audit.problem("job " + entry.id.to_string() + " cannot be found by its id");
       if (state != EntryState::kDone && entry.body_bytes == 0) audit.problem("job " + entry.id.to_string() + " has no body");

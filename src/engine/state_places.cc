@@ -57,6 +57,7 @@ JobState State::shown_state(Slot slot) const {
   switch (slab_[slot].entry_state()) {
     case EntryState::kReady: return is_early(slot) ? JobState::kScheduled : JobState::kReady;
     case EntryState::kRunning: return JobState::kRunning;
+    case EntryState::kWaiting: return JobState::kWaiting;
     case EntryState::kDone: return JobState::kDone;
     case EntryState::kDead:
     case EntryState::kQuarantined: return JobState::kDead;
@@ -156,6 +157,11 @@ void State::quarantine(Slot slot, const Quarantine& why) {
 void State::forget(Slot slot) {
   if (!started_) (void)index_ids();
   if (slab_[slot].entry_state() == EntryState::kRunning) end_lease(slot);
+  if (slab_[slot].has_relations) {
+    touch(slot);
+    if (slab_[slot].entry_state() != EntryState::kDone) end_waits(slot, Relations::End::kRemoved);
+    drop_relations(slot);
+  }
   quarantined_.erase(slot);
   Entry& entry = touch(slot);
   if (entry.entry_state() == EntryState::kDone) {
@@ -166,6 +172,7 @@ void State::forget(Slot slot) {
   release_names(entry);
   ids_.erase(entry.id);
   keys_.release(slot);
+  steps_.remove(slot);
   live_.subtract(entry.body());
   live_.subtract(entry.details());
   unlink(slot);
@@ -184,6 +191,8 @@ Slot State::relocate(Slot slot) {
   // the next snapshot would leave the job out.
   slab_[fresh].epoch = epoch_;
   ids_.insert(fresh);
+  if (copy.has_relations) relations_.move(slot, fresh);
+  steps_.move(slot, fresh);
   if (!key.empty()) keys_.hold(key, fresh);
   return fresh;
 }
@@ -198,6 +207,8 @@ void State::set_time(std::int64_t now_ms, std::int64_t wall_ms) {
 void State::advance(std::int64_t now_ms, std::int64_t wall_ms) {
   set_time(now_ms, wall_ms);
   std::size_t budget = piece_;
+  told_at_once_ = 0;
+  tell_waiters(budget);
   const auto is_there = [&](TimerWheel& wheel, std::int64_t to_ms) {
     return wheel.advance(
         to_ms, budget, [this](Slot slot) { place(slot); }, [this](Slot slot) { drop_tombstone(slot); },
@@ -210,7 +221,7 @@ void State::advance(std::int64_t now_ms, std::int64_t wall_ms) {
 }
 
 std::optional<std::int64_t> State::next_due() const {
-  if (behind_ || (walking_ && !audit_)) return now_ms_;
+  if (is_behind() || (walking_ && !audit_)) return now_ms_;
   std::optional<std::int64_t> next;
   if (const auto due = wheel_.next()) next = *due + shift_ms_;
   // Our time may be there already, and the wall clock a little behind.
@@ -288,6 +299,7 @@ void State::forget_done(std::int64_t before_ms, std::size_t most) {
     release_names(entry);
     ids_.erase(entry.id);
     live_.subtract(entry.details());
+    if (entry.has_relations) drop_relations(slot);
     slab_.release(slot);
   }
 }
@@ -322,6 +334,7 @@ void State::place_all() {
   dead_ = {};
   std::vector<Slot> ready;
   std::vector<Slot> finished;
+  std::vector<Slot> lost;
   for (Slot slot = 0; slot < slab_.size(); ++slot) {
     Entry& entry = slab_[slot];
     switch (entry.entry_state()) {
@@ -334,6 +347,10 @@ void State::place_all() {
         break;
       case EntryState::kDone:
       case EntryState::kDead: finished.push_back(slot); break;
+      // What it waits for was lost with a damaged record.
+      case EntryState::kWaiting:
+        if (!waits(slot)) lost.push_back(slot);
+        break;
       default: break;
     }
   }
@@ -346,6 +363,7 @@ void State::place_all() {
   };
   std::sort(ready.begin(), ready.end(), by_time(&Entry::body));
   for (const Slot slot : ready) place(slot);
+  for (const Slot slot : lost) release(slot, now_ms_ - shift_ms_);
   std::sort(finished.begin(), finished.end(), by_time(&Entry::details));
   for (const Slot slot : finished) {
     (slab_[slot].entry_state() == EntryState::kDone ? done_ : dead_).push_back(slab_, slot);

@@ -150,6 +150,15 @@ std::size_t Kit::run_due() {
   link->save_body = [engine = state_->engine.get()](LeaseRef lease, std::string body) -> Status {
     return wait<void>([&](auto done) { engine->save_body(lease, std::move(body), std::move(done)); });
   };
+  link->save_step = [engine = state_->engine.get()](LeaseRef lease, Step step) -> Status {
+    return wait<void>([&](auto done) { engine->save_step(lease, std::move(step), std::move(done)); });
+  };
+  link->report_progress = [engine = state_->engine.get()](LeaseRef lease, Progress progress) {
+    engine->report_progress(lease, std::move(progress));
+  };
+  link->find = [engine = state_->engine.get()](JobId id) {
+    return wait<JobInfo>([&](auto done) { engine->find(id, std::move(done)); });
+  };
 
   // One lease at a time: what a handler enqueues takes its place among what is due already.
   SubscribeOptions wanted{.queues = {}, .credit = 1, .lease = setup.options.lease, .worker = runner.name()};

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "bide/inspector.h"
 #include "bide/lease.h"
 #include "bide/request.h"
 #include "bide/result.h"
@@ -33,6 +34,9 @@ class LeaseBatch;
 
 // By the worker's client.
 using SendRequest = std::function<void(Job, Milliseconds timeout, std::function<void(Result<Reply>)> done)>;
+
+// Waits for the broker.
+using FindJob = std::function<Result<JobInfo>(JobId)>;
 
 class Attempt {
  public:
@@ -117,6 +121,9 @@ struct WorkerLink {
   // These do not change once leases arrive.
   std::function<void()> keep_alive = {};  // Extends all leases soon.
   std::function<Status(LeaseRef, std::string)> save_body = {};  // Waits for the broker.
+  std::function<Status(LeaseRef, Step)> save_step = {};  // Waits for the broker. Empty: it keeps no steps.
+  std::function<void(LeaseRef, Progress)> report_progress = {};  // Empty: nobody shows it.
+  FindJob find = {};         // Empty: nobody can be asked.
   SendRequest request = {};  // Empty: nobody can be asked.
 };
 

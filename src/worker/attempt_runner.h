@@ -42,6 +42,7 @@ struct Setup {
   std::function<void(const Finished&)> on_dead = {};
   std::function<void(std::string_view)> on_problem = {};
   SendRequest request = {};
+  FindJob find = {};
 
   // kInvalidArgument names the option or the handler.
   Status validate() const;

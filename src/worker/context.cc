@@ -6,6 +6,7 @@
 
 #include "core/job_ids.h"
 #include "core/job_rules.h"
+#include "core/quote.h"
 #include "platform/random.h"
 #include "worker/attempt.h"
 #include "worker/worker_state.h"
@@ -95,6 +96,58 @@ Status Context::save_body(std::string_view body) {
   saved_body_.reset();
   if (!saved) saved_body_ = std::string(body);
   return saved;
+}
+
+const std::string* Context::find_step(std::string_view name) const {
+  for (const std::vector<Step>* steps : {&steps_, &lease_.steps}) {
+    for (const Step& step : *steps) {
+      if (step.name == name) return &step.result;
+    }
+  }
+  return nullptr;
+}
+
+Status Context::can_keep_steps() const {
+  if (attempt_.batch().link().save_step) return {};
+  return Error{ErrorCode::kUnsupported, "this broker does not keep the results of steps"};
+}
+
+Status Context::keep_step(std::string_view name, std::string result) {
+  Step step{.name = std::string(name), .result = std::move(result)};
+  if (Status kept = attempt_.batch().link().save_step(attempt_.ref(), step); !kept) return kept;
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+void Context::progress(double part, std::string_view note) {
+  const auto& report = attempt_.batch().link().report_progress;
+  if (report) report(attempt_.ref(), {.part = part, .note = std::string(note)});
+}
+
+Result<std::string> Context::result_of(JobId id) const {
+  const auto& find = attempt_.batch().link().find;
+  if (!find) return Error{ErrorCode::kUnsupported, "handlers cannot ask about other jobs here"};
+  Result<JobInfo> info = find(id);
+  if (!info) return info.error();
+  if (info->state == JobState::kDone) return std::move(info->result);
+  return Error{ErrorCode::kWrongState,
+               "job " + id.to_string() + " is " + std::string(to_string(info->state)) + " and has no result"};
+}
+
+Result<std::string> Context::result_of(std::string_view kind) const {
+  const auto& find = attempt_.batch().link().find;
+  if (!find) return Error{ErrorCode::kUnsupported, "handlers cannot ask about other jobs here"};
+  std::optional<JobId> found;
+  for (const JobId& id : job().after) {
+    const Result<JobInfo> info = find(id);
+    if (!info || info->job.kind != kind) continue;
+    if (found) {
+      return Error{ErrorCode::kInvalidArgument, "this job waited for several of kind " + core::quoted(kind) + ": ask by id"};
+    }
+    found = id;
+  }
+  if (found) return result_of(*found);
+  return Error{ErrorCode::kNotFound, "this job waited for none of kind " + core::quoted(kind) + ", or it is forgotten"};
 }
 
 }  // namespace bide

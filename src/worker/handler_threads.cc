@@ -51,6 +51,20 @@ Result<std::shared_ptr<HandlerThreads>> HandlerThreads::start(const Setup& setup
     if (!alive) return Error{ErrorCode::kUnavailable, "the worker has ended"};
     return wait<void>([&](auto done) { alive->save_body(lease, std::move(body), std::move(done)); });
   };
+  const Capabilities can = threads->broker_->capabilities();
+  if (can.steps) {
+    threads->link_->save_step = [weak = std::weak_ptr<Broker>(threads->broker_)](LeaseRef lease, Step step) -> Status {
+      const std::shared_ptr<Broker> alive = weak.lock();
+      if (!alive) return Error{ErrorCode::kUnavailable, "the worker has ended"};
+      return wait<void>([&](auto done) { alive->save_step(lease, std::move(step), std::move(done)); });
+    };
+  }
+  if (can.progress) {
+    threads->link_->report_progress = [weak = std::weak_ptr<Broker>(threads->broker_)](LeaseRef lease, Progress progress) {
+      if (const std::shared_ptr<Broker> alive = weak.lock()) alive->report_progress(lease, std::move(progress));
+    };
+  }
+  threads->link_->find = setup.find;
   threads->link_->request = setup.request;
   try {
     threads->timekeeper_ = std::thread([raw = threads.get()] { raw->run_timekeeper(); });

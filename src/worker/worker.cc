@@ -61,6 +61,7 @@ Status Worker::start() {
     if (!requests) return done(Error{ErrorCode::kUnavailable, "the client is closed"});
     requests->request(std::move(job), timeout, std::move(done));
   };
+  state_->setup.find = state_->client.finder();
   auto threads =
       worker::HandlerThreads::start(state_->setup, std::move(broker), [state = state_.get()](const Error& error) {
         {

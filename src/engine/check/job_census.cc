@@ -78,6 +78,7 @@ std::optional<std::string> JobCensus::apply_one(const RecordFacts& facts, const 
       jobs_.erase(found);
       break;
     }
+    case RecordType::kStep:
     case RecordType::kCancelAsked:
     case RecordType::kDelivered:
       if (place.state != State::kRunning) return misfit(facts.type, id, "which is not running");

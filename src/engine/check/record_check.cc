@@ -179,6 +179,14 @@ Problem bound(Bytes& in, std::uint8_t, RecordFacts&) {
 
 Problem rules(Bytes& in, std::uint8_t, RecordFacts&) { return check_rules(in); }
 
+Problem step(Bytes& in, std::uint8_t, RecordFacts& facts) {
+  facts.ids = {in.id()};
+  in.count();
+  in.string();
+  in.string();
+  return std::nullopt;
+}
+
 Problem mark(Bytes& in, std::uint8_t, RecordFacts&) {
   in.rest();
   return std::nullopt;
@@ -203,12 +211,14 @@ struct Kind {
   std::uint8_t newest = 1;  // Version.
 };
 
+constexpr Kind kNone{"", nullptr, 0};  // Never written.
+
 // By number, from 1.
 constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accepted, 2}, Kind{"granted", granted, 2},
                                Kind{"changed", changed, 2}, Kind{"done", done, 2},         Kind{"removed", removed},
                                Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved},
                                Kind{"cancel asked", cancel_asked}, Kind{"delivered", delivered},
-                               Kind{"bound", bound}, Kind{"rules", rules}};
+                               Kind{"bound", bound}, Kind{"rules", rules}, kNone, kNone, kNone, Kind{"step", step}};
 
 }  // namespace
 
@@ -236,7 +246,7 @@ std::string_view name_of_type(std::uint8_t type) {
 
 std::optional<std::string> take_apart(std::uint8_t type, std::uint8_t version, std::string_view payload,
                                       RecordFacts& facts) {
-  if (type < 1 || type > kKinds.size()) return "a record of unknown type " + std::to_string(type);
+  if (name_of_type(type).empty()) return "a record of unknown type " + std::to_string(type);
   if (version < 1 || version > kKinds[type - 1].newest) return "a record of unknown version " + std::to_string(version);
   facts.type = static_cast<RecordType>(type);
   Bytes in(payload);

@@ -27,6 +27,7 @@ enum class RecordType : std::uint8_t {
   kDelivered,
   kBound,
   kRules,
+  kStep = 17,
 };
 
 // "accepted"; empty when there is no such type.

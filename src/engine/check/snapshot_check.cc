@@ -18,11 +18,11 @@ constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4 };
-constexpr std::uint8_t kLastType = kRules;
+enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kRelations = 7, kSteps = 8 };
+constexpr std::uint8_t kLastType = kSteps;
 
 // As numbered in the file; 2 is never written.
-enum RowState : std::uint8_t { kScheduled = 1, kRunning = 3, kDone = 4, kDead = 5 };
+enum RowState : std::uint8_t { kScheduled = 1, kRunning = 3, kDone = 4, kDead = 5, kWaiting = 8 };
 constexpr std::uint8_t kHoldsKey = 8;
 
 using Problem = std::optional<std::string>;
@@ -88,6 +88,7 @@ struct Loader {
     if (flags >= 16) return "a row with unknown flags";
     if (queue >= queues || kind >= kinds) return "a row with an unknown queue or kind";
     switch (state) {
+      case kWaiting:
       case kScheduled: place.state = JobCensus::State::kWaiting; break;
       case kRunning: place.state = JobCensus::State::kRunning; break;
       case kDone: place.state = JobCensus::State::kDone; break;
@@ -117,6 +118,29 @@ struct Loader {
       in.u64();
     }
     if (!in.at_end()) return "the rules of queues do not fit their fields";
+    return std::nullopt;
+  }
+
+  Problem relations(std::string_view payload) {
+    Bytes in(payload);
+    while (!in.at_end()) {
+      in.id();
+      const std::uint8_t flags = in.u8();
+      if (flags > 7 || (flags & 3) == 3) return "relations with unknown flags";
+      if (flags & 4) in.id();
+      for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) in.id();
+      if (!in.ok()) return "relations that are too short for their fields";
+    }
+    return std::nullopt;
+  }
+
+  Problem steps(std::string_view payload) {
+    Bytes in(payload);
+    while (!in.at_end()) {
+      in.id();
+      for (std::uint64_t left = 2 * in.count(); left > 0 && in.ok(); --left) in.string();
+      if (!in.ok()) return "steps that are too short for their fields";
+    }
     return std::nullopt;
   }
 
@@ -250,6 +274,8 @@ std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus
       case kRows: problem = loader.rows(payload); break;
       case kEnd: problem = loader.end(payload); break;
       case kRules: problem = version < 4 ? "an unknown block" : loader.rules(payload); break;
+      case kRelations: problem = version < 4 ? "an unknown block" : loader.relations(payload); break;
+      case kSteps: problem = version < 4 ? "an unknown block" : loader.steps(payload); break;
       default: problem = "an unknown block"; break;
     }
     if (problem) return SnapshotProblem{offset, *problem};

@@ -49,6 +49,8 @@ std::string_view name_of(RecordType type) {
       return "delivered";
     case RecordType::kBound:
       return "bound";
+    case RecordType::kStep:
+      return "step";
     case RecordType::kRules:
       return "rules";
   }
@@ -340,6 +342,26 @@ Status decode(const RecordView& view, QueueRules& out) {
   if (Status status = check_kind(view, type); !status) return status;
   Decoder in(view.payload);
   if (const char* wrong = get_rules(in, out)) return malformed(view, type, wrong);
+  return complete(in, view, type);
+}
+
+RecordRef append(Journal& journal, const StepRecord& record) {
+  Encoder& out = begin(journal, RecordType::kStep);
+  out.id(record.id);
+  out.count(record.token);
+  out.string(record.step.name);
+  out.string(record.step.result);
+  return journal.finish();
+}
+
+Status decode(const RecordView& view, StepRecord& out) {
+  constexpr RecordType type = RecordType::kStep;
+  if (Status status = check_kind(view, type); !status) return status;
+  Decoder in(view.payload);
+  out.id = in.id();
+  out.token = in.count();
+  out.step.name = in.string();
+  out.step.result = in.string();
   return complete(in, view, type);
 }
 

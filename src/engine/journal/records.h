@@ -33,6 +33,7 @@ enum class RecordType : std::uint8_t {
   kDelivered = 11,    // Leases that outlive the process have reached their workers.
   kBound = 12,        // Which events a queue gets: its Binding, whole.
   kRules = 13,        // The rules of a queue, whole.
+  kStep = 17,         // What a step of a running job came to.
 };
 
 // How a job's attempts went so far; read back when it is leased, shown or changed again.
@@ -129,6 +130,13 @@ struct Delivered {
   std::vector<Grant> leases;
 };
 
+// Kept until the job is done or gone.
+struct StepRecord {
+  JobId id;
+  std::uint64_t token = 0;  // Of the lease.
+  Step step;
+};
+
 // A copy of an Accepted, Changed or Done record that is still needed, with its own payload inside.
 struct Moved {
   RecordRef from;
@@ -156,6 +164,7 @@ RecordRef append(Journal& journal, const Moved& record);
 RecordRef append(Journal& journal, const CancelAsked& record);
 RecordRef append(Journal& journal, const Delivered& record);
 RecordRef append(Journal& journal, const Binding& record);
+RecordRef append(Journal& journal, const StepRecord& record);
 RecordRef append(Journal& journal, const QueueRules& record);
 
 // kDamaged when the payload is not what its type says; kNewerVersion when its version is not known.
@@ -170,6 +179,7 @@ Status decode(const RecordView& view, Moved& out);
 Status decode(const RecordView& view, CancelAsked& out);
 Status decode(const RecordView& view, Delivered& out);
 Status decode(const RecordView& view, Binding& out);
+Status decode(const RecordView& view, StepRecord& out);
 Status decode(const RecordView& view, QueueRules& out);
 
 // Only what recovery needs of an Accepted record: nothing is allocated, the views point into the payload.
