@@ -8,6 +8,7 @@
 #include "bide/wait.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
+#include "core/topics.h"
 
 namespace bide::engine {
 
@@ -95,6 +96,10 @@ Status check(const SubscribeOptions& options) {
   for (const QueueShare& share : options.queues) {
     if (!core::is_name(share.name)) return wrong("queue " + core::quoted(share.name) + " is not a valid name");
     if (share.weight < 1 || share.weight > 1000) return wrong("weight of queue " + share.name + ": 1 to 1000");
+  }
+  for (const std::string& kind : options.kinds) {
+    if (core::is_pattern(kind)) continue;
+    return wrong("kind " + core::quoted(kind) + " is neither a name nor a pattern such as mail.*");
   }
   if (options.credit < 0 || options.credit > 1'000'000) return wrong("credit: 0 to 1000000");
   if (options.handlers < 0) return wrong("handlers: not negative");
@@ -468,6 +473,8 @@ Capabilities Engine::capabilities() const {
   capabilities.save_body = true;
   capabilities.events = true;
   capabilities.group_limits = true;
+  capabilities.queue_rules = true;
+  capabilities.kinds = true;
   capabilities.edit = true;
   capabilities.dependencies = true;
   capabilities.steps = true;

@@ -264,7 +264,7 @@ class Ledger {
   void accept(JobCache::BatchNumber batch, std::size_t index, const journal::JobFields& encoded, bool is_own_id);
   void carry(const JobId& id, const JobPast& past, const journal::Acceptance& how);
   // A subscription to a queue that does not exist is attached when the queue is made.
-  void attach(SubscribedQueue& share, std::uint16_t queue);
+  void attach(const Subscriber& subscriber, SubscribedQueue& share, std::uint16_t queue);
   void attach_to_new_queues();
   Result<Loaded> load(Slot slot);
   Result<journal::Past> load_past(Slot slot);

@@ -83,6 +83,7 @@ JobInfo Ledger::describe_unreadable(Slot slot, const Error& error) const {
   info.job.queue = state_.queues().names()[static_cast<std::uint16_t>(entry.queue)];
   info.job.kind = state_.kinds()[static_cast<std::uint16_t>(entry.kind)];
   info.job.priority = static_cast<int>(entry.priority);
+  info.job.group = state_.group_name(slot);
   info.due = Time(Milliseconds(state_.due(entry)));
   info.attempts = static_cast<std::uint32_t>(entry.attempts);
   info.note = error.message;

@@ -36,11 +36,12 @@ constexpr std::uint32_t kMostUnheard = 3;
 
 void Ledger::subscribe(std::uint32_t subscription, const SubscribeOptions& options, LeaseSink sink) {
   Subscriber subscriber;
+  if (!options.kinds.empty()) subscriber.kinds = KindFilter(options.kinds, state_.kinds());
   for (const QueueShare& share : options.queues) {
     subscriber.queues.push_back({.name = share.name, .weight = std::max(1, share.weight)});
     const auto queue = state_.queues().names().find(share.name);
     if (queue) {
-      attach(subscriber.queues.back(), *queue);
+      attach(subscriber, subscriber.queues.back(), *queue);
     } else {
       awaited_[share.name].insert(subscription);
     }
@@ -59,7 +60,7 @@ void Ledger::unsubscribe(std::uint32_t subscription) {
   if (found == subscriptions_.end()) return;
   for (const SubscribedQueue& share : found->second.queues) {
     if (share.queue) {
-      state_.remove_subscription(*share.queue);
+      state_.remove_subscription(*share.queue, !found->second.kinds.takes_all());
       note_idle(share.name);
     } else if (const auto awaited = awaited_.find(share.name); awaited != awaited_.end()) {
       awaited->second.erase(subscription);
@@ -71,9 +72,9 @@ void Ledger::unsubscribe(std::uint32_t subscription) {
   subscriptions_.erase(found);
 }
 
-void Ledger::attach(SubscribedQueue& share, std::uint16_t queue) {
+void Ledger::attach(const Subscriber& subscriber, SubscribedQueue& share, std::uint16_t queue) {
   share.queue = queue;
-  state_.add_subscription(queue);
+  state_.add_subscription(queue, !subscriber.kinds.takes_all());
   idle_since_ms_.erase(share.name);
 }
 
@@ -83,8 +84,9 @@ void Ledger::attach_to_new_queues() {
     const auto awaited = awaited_.find(state_.queues().names()[made]);
     if (awaited == awaited_.end()) continue;
     for (const std::uint32_t subscription : awaited->second) {
-      for (SubscribedQueue& share : subscriptions_.at(subscription).queues) {
-        if (!share.queue && share.name == awaited->first) attach(share, made);
+      Subscriber& subscriber = subscriptions_.at(subscription);
+      for (SubscribedQueue& share : subscriber.queues) {
+        if (!share.queue && share.name == awaited->first) attach(subscriber, share, made);
       }
     }
     awaited_.erase(awaited);
@@ -186,7 +188,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     if (from == nullptr) break;
     // Room for a grant, or for the death of a job that has expired.
     if (!make_room(kRoomForDeath, true)) break;
-    const Slot slot = state_.take_ready(*from->queue);
+    const Slot slot = state_.take_ready(*from->queue, subscriber.kinds);
     if (slot == kNoSlot) {
       passed_over += kRound;
       break;

@@ -226,6 +226,7 @@ struct Ledger::Listing {
   bool matches(const State& state, Slot slot) const {
     const Entry& entry = state[slot];
     if (!is_job(entry.entry_state()) || !shows(state.shown_state(slot))) return false;
+    if (!filter.group.empty() && state.group_name(slot) != filter.group) return false;
     if (queue && entry.queue != *queue) return false;
     if (kind && entry.kind != *kind) return false;
     if (!filter.flow.is_nil() && !(entry.has_relations && state.relations().is_in_flow(slot, filter.flow))) return false;
@@ -421,12 +422,19 @@ Result<Explanation> Ledger::explain(const JobId& id) {
   if (state_.queues()[number].paused) {
     return Explanation{"paused", "It is ready, but " + queue + " is paused. Resume the queue to run it."};
   }
+  bool has_worker = false;  // Of other kinds, perhaps.
   int workers = 0;
   int room = 0;
   for (const auto& [subscription, subscriber] : subscriptions_) {
     if (!subscriber.takes(number)) continue;
+    has_worker = true;
+    if (!subscriber.kinds.takes(info->job.kind)) continue;
     ++workers;
     room += subscriber.room();
+  }
+  if (workers == 0 && has_worker) {
+    return Explanation{"no_worker", "It is ready, but no worker of " + queue + " takes jobs of kind " + core::quoted(info->job.kind) +
+                                        ". Start one."};
   }
   if (workers == 0) {
     return Explanation{"no_worker", "It is ready, but no worker takes jobs from " + queue + ". Start one."};

@@ -9,6 +9,8 @@ namespace bide::engine {
 
 namespace {
 
+constexpr std::uint64_t kMostPlaces = 10'000;  // Counted, for an explanation.
+
 std::string text_of(const RateLimit& rate) {
   return std::to_string(rate.count) + " in " + core::format_duration(rate.period);
 }
@@ -75,6 +77,23 @@ std::optional<Explanation> Ledger::held_by_rules(Slot slot) {
     const std::int64_t wait_ms = queues.next_start(queue) + state_.shift_ms() - now_ms();
     return Explanation{"rate", "It is ready; " + name + " starts at most " + text_of(rules.rate) + ", the next one in " +
                                    core::rough_duration(Milliseconds(wait_ms)) + ready};
+  }
+  const GroupNumber group_number = state_.group_of(slot);
+  if (!queue.lines || group_number == kNoGroup) return std::nullopt;
+  const Group& group = state_.groups()[group_number];
+  const QueueLines::Now now = queues.now_of(queue);
+  const std::string in_group = "group " + core::printable(group.name);
+  const auto place = queue.lines->place_of(slot, kMostPlaces);
+  const std::string position =
+      ", position " + (place ? std::to_string(*place + 1) : "beyond " + std::to_string(kMostPlaces)) + ".";
+  if (queue.lines->is_at_once(group, now)) {
+    return Explanation{"group_at_once", "It is ready; " + std::to_string(group.starting()) + " of " +
+                                            std::to_string(rules.group_at_once) + " running in " + in_group + position};
+  }
+  if (queue.lines->is_at_rate(group, now)) {
+    const std::int64_t wait_ms = group.starts.next_ms(rules.group_rate, now.span_ms, group.taken) - now.span_ms;
+    return Explanation{"group_rate", "It is ready; " + in_group + " of " + name + " starts at most " + text_of(rules.group_rate) +
+                                         ", the next one in " + core::rough_duration(Milliseconds(wait_ms)) + position};
   }
   return std::nullopt;
 }

@@ -51,6 +51,7 @@ class Names {
     if (--uses.all != 0) return false;
     numbers_.erase(names_[number]);
     names_[number] = {};
+    ++freed_;
     free_.push_back(number);
     return true;
   }
@@ -74,6 +75,8 @@ class Names {
   std::size_t existing() const { return numbers_.size(); }
   bool full() const { return existing() >= kMost; }
   std::uint64_t uses(std::uint16_t number) const { return uses_[number].all; }
+  // How often a number was made free.
+  std::uint64_t freed() const { return freed_; }
   // Only done jobs hold it.
   bool is_only_done(std::uint16_t number) const { return uses_[number].all == uses_[number].done; }
 
@@ -91,6 +94,7 @@ class Names {
   std::deque<std::string> names_;  // A deque: the views below stay valid.
   std::vector<Uses> uses_;
   std::vector<std::uint16_t> free_;
+  std::uint64_t freed_ = 0;
   platform::KeyedMap<std::string_view, std::uint16_t> numbers_;
   // Most jobs in a row have the same few names, and comparing is faster than a look-up.
   std::array<std::uint16_t, 4> recent_{};

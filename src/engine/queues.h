@@ -13,19 +13,10 @@
 
 #include "core/queue_rules.h"
 #include "engine/names.h"
-#include "engine/run_list.h"
+#include "engine/queue_lines.h"
 #include "engine/slab.h"
 
 namespace bide::engine {
-
-struct Lane {
-  int priority = 0;
-  // By due time, then arrival. Two lists, because a step of the wall clock shifts one against the other.
-  RunList after_a_span;
-  RunList by_the_clock;
-
-  RunList& list_of(const Entry& entry) { return entry.due_is_wall ? by_the_clock : after_a_span; }
-};
 
 // Of a queue that has rules.
 struct QueueLimits {
@@ -42,6 +33,9 @@ struct Queue {
   std::uint64_t taken = 0;                // Ready, but out of their lanes, about to be granted.
   std::uint64_t waiting_bytes = 0;        // Of the records of those that are scheduled or ready.
   std::unique_ptr<QueueLimits> limits;    // Null: it has no rules.
+  // Not null: ready jobs are here and not in the lanes, because it matters which group or kind they are of.
+  std::unique_ptr<QueueLines> lines;
+  std::uint32_t kind_subscriptions = 0;  // Of these subscriptions so many take some kinds only.
 
   std::uint64_t count(EntryState state) const { return counts[static_cast<std::size_t>(state)]; }
   bool has_waiting() const { return count(EntryState::kReady) > taken; }
@@ -52,7 +46,7 @@ struct Queue {
 
 class Queues {
  public:
-  explicit Queues(Slab& slab) : slab_(slab) {}
+  Queues(Slab& slab, GroupTable& groups) : slab_(slab), groups_(groups) {}
 
   // See Names. When the number is reused the lanes stay: only tombstones are left in them.
   std::optional<std::uint16_t> hold(std::string_view name) {
@@ -70,8 +64,17 @@ class Queues {
   Queue& operator[](std::uint16_t number) { return queues_[number]; }
   const Queue& operator[](std::uint16_t number) const { return queues_[number]; }
 
-  // On the clock of spans.
-  void set_time(std::int64_t span_ms) { span_ms_ = span_ms; }
+  // On the clock of spans; `shift_ms`: see State.
+  void set_time(std::int64_t span_ms, std::int64_t shift_ms) {
+    span_ms_ = span_ms;
+    shift_ms_ = shift_ms;
+  }
+  // Whether a subscription that takes these kinds can be given a job.
+  bool can_give(std::uint16_t number, KindFilter& takes) const {
+    const Queue& queue = queues_[number];
+    if (queue.paused || !queue.has_waiting() || !may_start(queue)) return false;
+    return !queue.lines || queue.lines->has_any(takes);
+  }
   // Whether its rules let one more job start now.
   bool may_start(const Queue& queue) const { return !queue.limits || (!is_at_once(queue) && !is_at_rate(queue)); }
   bool is_at_once(const Queue& queue) const;
@@ -84,62 +87,95 @@ class Queues {
   // Before all others of its lane.
   void insert_first(Slot slot);
   // The next entry to run, or kNoSlot. dropped(slot) is called for each tombstone on the way, at most `budget` times; when the
-  // budget is used up there may be an entry behind them. `shift_ms`: see State.
+  // budget is used up there may be an entry behind them.
   template <class Dropped>
-  Slot pop(std::uint16_t queue, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped);
+  Slot pop(std::uint16_t queue, KindFilter& takes, std::size_t& budget, Dropped&& dropped);
   // When the first waiting entry was due, in the ledger's time.
   template <class Dropped>
-  std::optional<std::int64_t> oldest(std::uint16_t queue, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped);
+  std::optional<std::int64_t> oldest(std::uint16_t queue, std::size_t& budget, Dropped&& dropped);
   void clear_lanes();
+
+  // After its rules or its subscriptions have changed: what matters of its jobs from now on. They are sorted by sort().
+  void arrange(std::uint16_t number);
+  // Sorts at most `budget` jobs of queues that were arranged anew; moved(slot) is called before one goes to its new place.
+  template <class Moved, class Dropped>
+  void sort(std::size_t& budget, Moved&& moved, Dropped&& dropped);
+  bool is_sorted() const { return unsorted_.empty(); }
+  void wake(GroupNumber group) {
+    Queue& queue = queues_[groups_[group].queue];
+    if (queue.lines) queue.lines->wake(group, now_of(queue));
+  }
+  QueueLines::Now now_of(const Queue& queue) const;
 
  private:
   Lane& lane(Queue& queue, int priority);
-  template <class Dropped>
-  Slot front(RunList& list, std::size_t& budget, Dropped&& dropped);
 
   Slab& slab_;
+  GroupTable& groups_;
   Names names_;
   std::vector<Queue> queues_;
   std::vector<std::uint16_t> new_;
+  std::vector<std::uint16_t> unsorted_;  // Queues whose jobs are not all where they belong.
   std::int64_t span_ms_ = 0;
+  std::int64_t shift_ms_ = 0;
 };
 
 template <class Dropped>
-Slot Queues::front(RunList& list, std::size_t& budget, Dropped&& dropped) {
-  while (!list.empty() && slab_[list.head()].entry_state() == EntryState::kTombstone) {
+Slot Queues::pop(std::uint16_t number, KindFilter& takes, std::size_t& budget, Dropped&& dropped) {
+  Queue& queue = queues_[number];
+  if (queue.lines) return queue.lines->pop(takes, now_of(queue), budget, dropped);
+  const std::int64_t ageing_ms = queue.limits ? queue.limits->rules.ageing.count() : 0;
+  RunList* best = nullptr;
+  std::int64_t best_key = 0;
+  for (Lane& lane : queue.lanes) {
+    RunList* list = next_list(slab_, lane, shift_ms_, budget, dropped);
     if (budget == 0) return kNoSlot;
-    --budget;
-    dropped(list.pop_front(slab_));
+    if (list == nullptr) continue;
+    if (ageing_ms == 0) return list->pop_front(slab_);
+    // Who has waited so long for each priority that is missing comes first.
+    const std::int64_t key = span_due(slab_[list->head()], shift_ms_) - lane.priority * ageing_ms;
+    if (best != nullptr && key >= best_key) continue;
+    best = list;
+    best_key = key;
   }
-  return list.head();
+  return best == nullptr ? kNoSlot : best->pop_front(slab_);
 }
 
 template <class Dropped>
-Slot Queues::pop(std::uint16_t number, std::int64_t shift_ms, std::size_t& budget, Dropped&& dropped) {
-  for (Lane& lane : queues_[number].lanes) {
-    const Slot span = front(lane.after_a_span, budget, dropped);
-    const Slot clock = front(lane.by_the_clock, budget, dropped);
-    if (budget == 0) return kNoSlot;
-    if (span == kNoSlot && clock == kNoSlot) continue;
-    const bool by_the_clock = span == kNoSlot || (clock != kNoSlot && slab_[clock].due() < slab_[span].due() + shift_ms);
-    return (by_the_clock ? lane.by_the_clock : lane.after_a_span).pop_front(slab_);
-  }
-  return kNoSlot;
-}
-
-template <class Dropped>
-std::optional<std::int64_t> Queues::oldest(std::uint16_t number, std::int64_t shift_ms, std::size_t& budget,
-                                           Dropped&& dropped) {
+std::optional<std::int64_t> Queues::oldest(std::uint16_t number, std::size_t& budget, Dropped&& dropped) {
+  Queue& queue = queues_[number];
+  if (queue.lines) return queue.lines->oldest(shift_ms_, budget, dropped);
   std::optional<std::int64_t> oldest;
-  const auto see = [&](RunList& list, std::int64_t shift) {
-    const Slot slot = front(list, budget, dropped);
-    if (slot != kNoSlot) oldest = std::min(oldest.value_or(slab_[slot].due() + shift), slab_[slot].due() + shift);
+  const auto see = [&](RunList& list) {
+    const Slot slot = front(slab_, list, budget, dropped);
+    if (slot == kNoSlot) return;
+    const std::int64_t due = span_due(slab_[slot], shift_ms_) + shift_ms_;
+    oldest = std::min(oldest.value_or(due), due);
   };
-  for (Lane& lane : queues_[number].lanes) {
-    see(lane.after_a_span, shift_ms);
-    see(lane.by_the_clock, 0);
+  for (Lane& lane : queue.lanes) {
+    see(lane.after_a_span);
+    see(lane.by_the_clock);
   }
   return oldest;
+}
+
+template <class Moved, class Dropped>
+void Queues::sort(std::size_t& budget, Moved&& moved, Dropped&& dropped) {
+  while (!unsorted_.empty() && budget > 0) {
+    Queue& queue = queues_[unsorted_.back()];
+    const Slot slot = queue.lines ? queue.lines->take_unsorted() : kNoSlot;
+    if (slot == kNoSlot) {
+      unsorted_.pop_back();
+      continue;
+    }
+    --budget;
+    if (slab_[slot].entry_state() == EntryState::kTombstone) {
+      dropped(slot);
+    } else {
+      moved(slot);
+      queue.lines->insert(slot, now_of(queue));
+    }
+  }
 }
 
 }  // namespace bide::engine

@@ -24,11 +24,14 @@ class QueuesTest : public testing::Test {
   }
   Slot pop() {
     std::size_t budget = 100;
-    return queues_.pop(queue_, shift_ms_, budget, [this](Slot tombstone) { dropped_.push_back(tombstone); });
+    queues_.set_time(0, shift_ms_);
+    return queues_.pop(queue_, all_, budget, [this](Slot tombstone) { dropped_.push_back(tombstone); });
   }
 
   Slab slab_;
-  Queues queues_{slab_};
+  GroupTable groups_;
+  Queues queues_{slab_, groups_};
+  KindFilter all_;
   std::uint16_t queue_ = *queues_.hold("q");
   std::vector<Slot> dropped_;
   std::int64_t shift_ms_ = 0;
@@ -80,11 +83,11 @@ TEST_F(QueuesTest, ClearingAwayTombstonesIsBounded) {
   const Slot job = add(20);
   std::size_t budget = 4;
   const auto drop = [this](Slot tombstone) { dropped_.push_back(tombstone); };
-  EXPECT_EQ(queues_.pop(queue_, 0, budget, drop), kNoSlot);
+  EXPECT_EQ(queues_.pop(queue_, all_, budget, drop), kNoSlot);
   EXPECT_EQ(budget, 0u);
   EXPECT_EQ(dropped_.size(), 4u);
   budget = 100;
-  EXPECT_EQ(queues_.pop(queue_, 0, budget, drop), job);
+  EXPECT_EQ(queues_.pop(queue_, all_, budget, drop), job);
 }
 
 }  // namespace

@@ -80,6 +80,17 @@ void RunList::insert_by_due(Slab& slab, Slot slot) {
   ++runs_[at].count;
 }
 
+std::optional<std::uint64_t> RunList::place_of(const Slab& slab, Slot slot, std::uint64_t most) const {
+  std::uint64_t before = 0;
+  for (std::size_t i = first_; i < runs_.size(); ++i) {
+    for (Slot at = runs_[i].list.head; at != kNoSlot; at = slab[at].next) {
+      if (at == slot) return before;
+      if (slab[at].entry_state() != EntryState::kTombstone && ++before > most) return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 void RunList::append(RunList&& other) {
   if (other.empty()) return;
   if (empty()) {

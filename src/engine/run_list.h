@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,9 @@ class RunList {
     if (--run.count == 0) drop_first_run();
     return slot;
   }
+
+  // How many entries are before this one; nothing: it is not there, or there are more than `most`.
+  std::optional<std::uint64_t> place_of(const Slab& slab, Slot slot, std::uint64_t most) const;
 
   // All of it, leaving nothing.
   RunList take() { return std::exchange(*this, RunList()); }

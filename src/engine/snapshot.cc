@@ -19,7 +19,8 @@ using journal::Encoder;
 
 // file   = magic (8 bytes), version (u32), block *
 // block  = u8 type, u32 length, u64 checksum (seeded with its offset in the file; covers type, length, payload), payload
-// blocks: one kMeta, in version 4 perhaps one kRules, any number of kRows and in version 4 of kRelations and kSteps, one kEnd
+// blocks: one kMeta, in version 4 perhaps one kRules and one kGroups, any number of kRows and in version 4 of kRelations and
+// kSteps, one kEnd
 namespace {
 
 constexpr std::string_view kSnapshotMagic = "BIDESNAP";
@@ -38,13 +39,13 @@ constexpr Slot kSlotsAPiece = 262'144;
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr std::string_view kUnfinished = "snapshot.tmp";
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kRelations = 7, kSteps = 8 };
+enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kGroups = 5, kRelations = 7, kSteps = 8 };
 
 enum RelationFlag : std::uint8_t { kAfterDeath = 3, kHasFlow = 4 };
 
 enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2, kDelivered = 4 };
 
-enum RowFlag : std::uint8_t { kDueIsWall = 1, kHasExpiry = 2, kHasUniqueKey = 4, kHoldsKey = 8 };
+enum RowFlag : std::uint8_t { kDueIsWall = 1, kHasExpiry = 2, kHasUniqueKey = 4, kHoldsKey = 8, kHasGroup = 16 };
 
 std::uint64_t block_checksum(std::uint8_t type, std::string_view payload, std::uint64_t offset) {
   return platform::checksum(payload, offset * 256 + type);
@@ -65,7 +66,7 @@ Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
 }
 
 std::uint32_t version_for(const State& state) {
-  if (!state.ruled().empty() || !state.relations().empty() || !state.steps().empty()) return kVersion;
+  if (!state.ruled().empty() || state.groups().size() > 1 || !state.relations().empty() || !state.steps().empty()) return kVersion;
   return state.bindings().empty() ? kWithoutBindings : kWithBindings;
 }
 
@@ -170,7 +171,7 @@ void encode_rules(Encoder& out, const State& state) {
   out.count(state.ruled().size());
   for (const auto& [queue, number] : state.ruled()) {
     journal::put_rules(out, state.queues()[number].limits->rules);
-    out.i64(state.full_at_ns(number));
+    out.i64(state.full_at_ns(state.queues()[number].limits->starts));
   }
 }
 
@@ -187,8 +188,39 @@ bool decode_rules(Decoder& in, State& state) {
   return in.done();
 }
 
+// Those that have started so much lately that it matters.
+void encode_groups(Encoder& out, const State& state) {
+  const auto for_each = [&](auto&& take) {
+    for (GroupNumber number = 1; number < state.groups().size(); ++number) {
+      const Group& group = state.groups()[number];
+      const std::int64_t full_at_ns = group.name.empty() ? 0 : state.full_at_ns(group.starts);
+      if (full_at_ns != 0) take(group, full_at_ns);
+    }
+  };
+  std::uint64_t count = 0;
+  for_each([&](const Group&, std::int64_t) { ++count; });
+  out.count(count);
+  for_each([&](const Group& group, std::int64_t full_at_ns) {
+    out.string(state.queues().names()[group.queue]);
+    out.string(group.name);
+    out.i64(full_at_ns);
+  });
+}
+
+bool decode_groups(Decoder& in, State& state) {
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    const std::string_view queue = in.string();
+    const std::string_view group = in.string();
+    const std::int64_t full_at_ns = in.i64();
+    const auto number = state.queues().names().find(queue);
+    if (!in.ok() || !number || group.empty()) return false;
+    state.restore_full_at(*number, group, full_at_ns);
+  }
+  return in.done();
+}
+
 void encode_row(Encoder& out, const Entry& entry, bool waits, std::int64_t due_ms, std::uint16_t queue, std::uint16_t kind,
-                std::string_view unique_key) {
+                std::string_view unique_key, std::string_view group) {
   out.id(entry.id);
   // Whether a scheduled job is ready, or cannot be read, is found out anew when it is loaded.
   EntryState state = entry.entry_state();
@@ -197,7 +229,8 @@ void encode_row(Encoder& out, const Entry& entry, bool waits, std::int64_t due_m
   }
   out.u8(static_cast<std::uint8_t>(state));
   out.u8(static_cast<std::uint8_t>((entry.due_is_wall ? kDueIsWall : 0) | (entry.has_expiry ? kHasExpiry : 0) |
-                                   (entry.has_unique_key ? kHasUniqueKey : 0) | (unique_key.empty() ? 0 : kHoldsKey)));
+                                   (entry.has_unique_key ? kHasUniqueKey : 0) | (unique_key.empty() ? 0 : kHoldsKey) |
+                                   (group.empty() ? 0 : kHasGroup)));
   out.u8(static_cast<std::uint8_t>(entry.priority));
   out.count(static_cast<std::uint64_t>(std::max<std::int64_t>(0, due_ms)));
   out.count(queue);
@@ -208,9 +241,10 @@ void encode_row(Encoder& out, const Entry& entry, bool waits, std::int64_t due_m
   out.count(entry.details_bytes);
   if (entry.has_details()) out.count(entry.details_address);
   if (!unique_key.empty()) out.string(unique_key);
+  if (!group.empty()) out.string(group);
 }
 
-bool decode_row(Decoder& in, State& state) {
+bool decode_row(Decoder& in, std::uint32_t version, State& state) {
   Entry entry{};
   entry.id = in.id();
   const std::uint8_t entry_state = in.u8();
@@ -225,6 +259,8 @@ bool decode_row(Decoder& in, State& state) {
   const auto details_bytes = static_cast<std::uint32_t>(in.count());
   if (details_bytes != 0) entry.set_details({in.count(), details_bytes});
   const std::string_view key = (flags & kHoldsKey) != 0 ? in.string() : std::string_view();
+  const bool has_group = version == kVersion && (flags & kHasGroup) != 0;
+  const std::string_view group = has_group ? in.string() : std::string_view();
   const bool is_state = (entry_state != 0 && entry_state <= static_cast<std::uint8_t>(EntryState::kDead)) ||
                         entry_state == static_cast<std::uint8_t>(EntryState::kWaiting);
   if (!in.ok() || !is_state || queue >= state.queues().size() || kind >= state.kinds().size()) {
@@ -236,7 +272,7 @@ bool decode_row(Decoder& in, State& state) {
   entry.due_is_wall = (flags & kDueIsWall) != 0;
   entry.has_expiry = (flags & kHasExpiry) != 0;
   entry.has_unique_key = (flags & kHasUniqueKey) != 0;
-  state.restore(entry, key);
+  state.restore(entry, key, group);
   return true;
 }
 
@@ -311,7 +347,9 @@ void SnapshotWriter::begin() {
     append_block(head_, type, payload, head_.size());
   };
   add(kMeta, [this](Encoder& out) { encode_meta(out, state_, at_); });
-  if (!state_.ruled().empty()) add(kRules, [this](Encoder& out) { encode_rules(out, state_); });
+  if (version_for(state_) < kVersion) return;
+  add(kRules, [this](Encoder& out) { encode_rules(out, state_); });
+  add(kGroups, [this](Encoder& out) { encode_groups(out, state_); });
 }
 
 std::vector<std::uint16_t> SnapshotWriter::numbers_in_file(const Names& names) {
@@ -327,7 +365,7 @@ void SnapshotWriter::save_row(Slot slot) {
   Encoder out(block_);
   const Entry& entry = state_[slot];
   encode_row(out, entry, state_.waits(slot), State::due(entry, shift_ms_), queues_[entry.queue], kinds_[entry.kind],
-             state_.unique_keys().key_of(slot));
+             state_.unique_keys().key_of(slot), state_.group_name(slot));
   ++rows_;
   if (const SavedSteps::Steps* steps = state_.steps().find(slot)) {
     Encoder saved(steps_);
@@ -520,13 +558,17 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
         if (!decode_rules(content, state)) return damaged(path, block.at, "the rules of queues are not right");
         continue;
       }
+      if (block.type == kGroups && reader.version() == kVersion) {
+        if (!decode_groups(content, state)) return damaged(path, block.at, "the groups are not right");
+        continue;
+      }
       if ((block.type == kRelations || block.type == kSteps) && reader.version() == kVersion) {
         (block.type == kSteps ? steps : relations).emplace_back(block.at, block.payload);
         continue;
       }
       if (block.type != kRows) return damaged(path, block.at, "unknown block");
       while (!content.done()) {
-        if (!decode_row(content, state)) return damaged(path, block.at, "a row is not right");
+        if (!decode_row(content, reader.version(), state)) return damaged(path, block.at, "a row is not right");
         ++rows;
       }
     }

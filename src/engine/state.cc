@@ -23,7 +23,7 @@ Error misfit(const char* record, const JobId& id, const char* why) {
 }  // namespace
 
 State::State(std::uint64_t done_limit, std::size_t piece)
-    : ids_(slab_), wheel_(slab_), wall_wheel_(slab_), queues_(slab_), done_limit_(done_limit), piece_(piece) {
+    : ids_(slab_), wheel_(slab_), wall_wheel_(slab_), queues_(slab_, groups_), done_limit_(done_limit), piece_(piece) {
   (void)workers_.hold("");
 }
 
@@ -56,6 +56,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     replaced_by_ = record.token;
     Entry& entry = touch(slot);
     count(entry, -1);
+    release_group(slot);
     release_names(entry);
     live_.subtract(entry.body());
     set_details(entry, {});
@@ -87,6 +88,7 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
   set_due(entry, record.due_ms);
   entry.has_expiry = record.has_expiry;
   hold_names(entry, record.queue, record.kind);
+  hold_group(slot, record.group);
   entry.priority = static_cast<std::int8_t>(record.priority);
   entry.attempts = record.attempts & 0x7fffu;
   entry.set_body(at);
@@ -112,8 +114,9 @@ Result<Slot> State::empty_for_edit(Slot slot, const JobId& id) {
   }
   if (is_linked(slab_[slot])) slot = relocate(slot);
   Entry& entry = touch(slot);
-  no_longer_taken(entry);
+  no_longer_taken(slot);
   count(entry, -1);
+  release_group(slot);
   release_names(entry);
   live_.subtract(entry.body());
   set_details(entry, {});
@@ -133,10 +136,11 @@ Status State::apply(const journal::Granted& record, const std::vector<Slot>& slo
     if (state != EntryState::kReady && (started_ || state != EntryState::kScheduled)) {
       return misfit("granted", grant.id, "which is not waiting");
     }
-    no_longer_taken(entry);
+    if (entry.has_group) ++groups_[groups_.of(slot)].running;
+    no_longer_taken(slot);
     set_state(slot, EntryState::kRunning);
     // In recovery a lease that saved a body is granted again.
-    if (grant.token != replaced_by_) count_start(static_cast<std::uint16_t>(entry.queue), record.at_ms);
+    if (grant.token != replaced_by_) count_start(slot, record.at_ms);
     // Counted before the handler runs: a handler that kills the process must use up attempts too.
     entry.attempts = (entry.attempts + 1) & 0x7fffu;
     entry.next = leases_.add(Running{.token = grant.token,
@@ -165,7 +169,7 @@ Status State::apply(const journal::Changed& record, RecordRef at) {
   }
   quarantined_.erase(slot);
   Entry& entry = touch(slot);
-  no_longer_taken(entry);
+  no_longer_taken(slot);
   count(entry, -1);
   set_details(entry, at);
   // Whoever replays a job wants it to run, however late.
@@ -201,6 +205,7 @@ Status State::apply(const journal::DoneRecord& record, RecordRef at, Slot slot) 
   set_details(entry, at);
   entry.set_due(record.at_ms);
   set_state(slot, EntryState::kDone);
+  release_group(slot);
   names_of_done(entry, true);
   ++counters_.done;
   ++done_count_;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bide/result.h"
+#include "engine/groups.h"
 #include "engine/id_index.h"
 #include "engine/journal/records.h"
 #include "engine/lease_table.h"
@@ -107,7 +108,7 @@ class State {
 
   // The next ready job of a queue, taken out of its lane. It must be granted, changed, or given to put_back() or wait_again().
   // kNoSlot: there is none, or there are too many tombstones before it for one step.
-  Slot take_ready(std::uint16_t queue);
+  Slot take_ready(std::uint16_t queue, KindFilter& takes);
   // The job that was taken last is the next again.
   void put_back(Slot slot);
   // The wall clock was stepped back since the job became ready.
@@ -165,6 +166,9 @@ class State {
   const Bindings& bindings() const { return bindings_; }
   // Queues that have rules, by name (state_rules.cc).
   const std::map<std::string, std::uint16_t, std::less<>>& ruled() const { return ruled_; }
+  const GroupTable& groups() const { return groups_; }
+  GroupNumber group_of(Slot slot) const { return slab_[slot].has_group ? groups_.of(slot) : kNoGroup; }
+  const std::string& group_name(Slot slot) const { return groups_[group_of(slot)].name; }
   const Names& workers() const { return workers_; }
   const LeaseTable& leases() const { return leases_; }
   LeaseTable& leases() { return leases_; }
@@ -185,8 +189,9 @@ class State {
   // Whether the queue and kind of the job exist or `wanted` more names are free. Frees names that only done jobs use, by
   // forgetting those jobs.
   bool has_names_left(const Job& job, std::size_t wanted);
-  void add_subscription(std::uint16_t queue);
-  void remove_subscription(std::uint16_t queue);
+  // `of_kinds`: it takes some kinds only.
+  void add_subscription(std::uint16_t queue, bool of_kinds);
+  void remove_subscription(std::uint16_t queue, bool of_kinds);
   std::vector<std::uint16_t> take_new_queues() { return queues_.take_new(); }
   // One line for each wrong reference count of a name.
   std::vector<std::string> audit_names() const;
@@ -210,14 +215,15 @@ class State {
   void enter_epoch(Slot slot) { slab_[slot].epoch = epoch_; }
   // Loading a snapshot, before start().
   void expect(std::uint64_t jobs) { ids_.expect(jobs); }
-  Slot restore(const Entry& entry, std::string_view unique_key);
-  // Of a queue with a rate, in the ledger's time.
-  std::int64_t full_at_ns(std::uint16_t queue) const;
+  Slot restore(const Entry& entry, std::string_view unique_key, std::string_view group);
+  // When the bucket of a rate is full, in the ledger's time; 0: it is.
+  std::int64_t full_at_ns(const core::TokenBucket& starts) const;
   void restore_full_at(std::uint16_t queue, std::int64_t ns);
   // Behind all entries, and first of all jobs; those that are not there are left out.
   void restore_relations(const JobId& id, const JobId& flow, AfterDeath after_death);
   void restore_wait(const JobId& awaited, const JobId& waiter);
   void restore_step(const JobId& id, Step step);
+  void restore_full_at(std::uint16_t queue, std::string_view group, std::int64_t ns);
   void restore_running(const JobId& id, const Running& running);
   void restore_counters(const Counters& counters, std::uint64_t last_token, std::int64_t last_time_ms);
 
@@ -252,7 +258,11 @@ class State {
   void count_for_audit(Slot slot);
   void see_for_audit(Slot slot, EntryState expected);
   void count(const Entry& entry, int by);
-  void count_start(std::uint16_t queue, std::int64_t at_ms);
+  // The job begins to run.
+  void count_start(Slot slot, std::int64_t at_ms);
+  void wake_groups(std::size_t budget);
+  void hold_group(Slot slot, std::string_view name);
+  void release_group(Slot slot);
   void set_state(Slot slot, EntryState state);
   void set_time(std::int64_t now_ms, std::int64_t wall_ms);
   std::int64_t wall_due_ms() const { return std::min(now_ms_, wall_ms_); }
@@ -281,7 +291,7 @@ class State {
   bool walk(std::size_t& budget);
   bool visit(Slot slot, EntryState expected);
   void end_lease(Slot slot);
-  void no_longer_taken(Entry& entry);
+  void no_longer_taken(Slot slot);
   void set_details(Entry& entry, journal::RecordRef at);
   void hold_names(Entry& entry, std::string_view queue, std::string_view kind);
   void release_names(const Entry& entry);
@@ -293,6 +303,7 @@ class State {
   IdIndex ids_;
   TimerWheel wheel_;       // On the clock of delays.
   TimerWheel wall_wheel_;  // On the ledger's time, or the wall clock if that is behind.
+  GroupTable groups_;
   Queues queues_;
   Names kinds_;
   Names workers_;
@@ -331,6 +342,7 @@ class State {
   bool walking_ = false;
   std::uint32_t pass_ = 0;    // Of the walk.
   std::size_t walk_at_ = 0;   // The number of the list.
+  std::size_t walk_line_ = 0;  // The number of the line, of a queue that has lines.
   std::shared_ptr<Audit> audit_;  // Shared, because the type is incomplete here.
   Slot settled_epoch_ = kNoSlot;  // After a snapshot that failed: the entries from here on are not settled yet.
   std::uint8_t epoch_ : 1 = 0;

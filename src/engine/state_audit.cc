@@ -40,24 +40,33 @@ struct State::Audit {
         counters(state.counters_),
         ids(state.ids_.size()),
         bytes(state.live_.total()),
-        found(state.queues_.size()) {
+        found(state.queues_.size()),
+        found_waiting_bytes(state.queues_.size()),
+        found_groups(state.groups_.size()) {
     platform::require(seen != nullptr, "out of memory for an audit");
     for (std::size_t i = 0; i < state.queues_.size(); ++i) {
-      counts.push_back(state.queues_[static_cast<std::uint16_t>(i)].counts);
+      const Queue& queue = state.queues_[static_cast<std::uint16_t>(i)];
+      counts.push_back(queue.counts);
+      waiting_bytes.push_back(queue.waiting_bytes);
     }
+    for (GroupNumber i = 0; i < state.groups_.size(); ++i) groups.push_back({state.groups_[i].jobs, state.groups_[i].running});
   }
 
   void problem(std::string text) {
     if (problems.size() < kMostProblems) problems.push_back(std::move(text));
   }
 
-  void count(const Entry& entry) {
+  void count(const Entry& entry, GroupNumber group) {
     const EntryState state = entry.entry_state();
     if (state == EntryState::kFree || state == EntryState::kTombstone) return;
     ++known;
     if (state != EntryState::kDone) ++live;
     ++found[entry.queue][entry.state];
     found_bytes += entry.body_bytes + entry.details_bytes;
+    if (is_waiting(entry)) found_waiting_bytes[entry.queue] += entry.body_bytes;
+    if (group == kNoGroup) return;
+    ++found_groups[group].jobs;
+    if (state == EntryState::kRunning) ++found_groups[group].running;
   }
 
   const Slot end;  // Slots from here on are new.
@@ -67,6 +76,13 @@ struct State::Audit {
   const std::uint64_t ids;
   const std::uint64_t bytes;
   std::vector<Counts> counts;
+  std::vector<std::uint64_t> waiting_bytes;
+  struct OfGroup {
+    std::uint32_t jobs = 0;
+    std::uint32_t running = 0;
+    friend bool operator==(const OfGroup&, const OfGroup&) = default;
+  };
+  std::vector<OfGroup> groups;
 
   std::size_t lease = 0;  // The next one to be looked at, and the next entry.
   Slot slot = 0;
@@ -74,6 +90,8 @@ struct State::Audit {
   std::uint64_t live = 0;
   std::uint64_t found_bytes = 0;
   std::vector<Counts> found;
+  std::vector<std::uint64_t> found_waiting_bytes;
+  std::vector<OfGroup> found_groups;
   std::vector<std::string> problems;
 };
 
@@ -84,7 +102,7 @@ void State::begin_audit() {
 
 void State::count_for_audit(Slot slot) {
   if (slot >= audit_->end || audit_->seen[slot] == kCounted) return;
-  if (slot >= audit_->slot) audit_->count(slab_[slot]);
+  if (slot >= audit_->slot) audit_->count(slab_[slot], group_of(slot));
   audit_->seen[slot] = kCounted;
 }
 
@@ -115,7 +133,7 @@ std::optional<std::vector<std::string>> State::audit_piece() {
       if (seen == kCounted) continue;
       const Entry& entry = slab_[audit.slot];
       const EntryState state = entry.entry_state();
-      audit.count(entry);
+      audit.count(entry, group_of(audit.slot));
       if (state == EntryState::kFree) {
         if (seen == kInAList) audit.problem("a free entry is in a list");
         continue;
@@ -141,6 +159,17 @@ std::optional<std::vector<std::string>> State::audit_piece() {
                                 std::to_string(state),
                             audit.counts[queue][state], audit.found[queue][state]));
     }
+  }
+  for (std::size_t queue = 0; queue < audit.waiting_bytes.size(); ++queue) {
+    if (audit.waiting_bytes[queue] == audit.found_waiting_bytes[queue]) continue;
+    audit.problem(differs("queue " + queues_.names()[static_cast<std::uint16_t>(queue)] + ", bytes that wait",
+                          audit.waiting_bytes[queue], audit.found_waiting_bytes[queue]));
+  }
+  for (std::size_t group = 0; group < audit.groups.size(); ++group) {
+    if (audit.groups[group] == audit.found_groups[group]) continue;
+    const std::string name = "group " + groups_[static_cast<GroupNumber>(group)].name;
+    audit.problem(differs(name + ", jobs", audit.groups[group].jobs, audit.found_groups[group].jobs));
+    audit.problem(differs(name + ", running", audit.groups[group].running, audit.found_groups[group].running));
   }
   if (audit.ids != audit.known) audit.problem(differs("ids", audit.ids, audit.known));
   if (audit.bytes != audit.found_bytes) audit.problem(differs("live bytes", audit.bytes, audit.found_bytes));

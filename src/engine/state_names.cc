@@ -65,13 +65,15 @@ void State::names_of_done(const Entry& entry, bool done) {
   kinds_.is_done(kind_of(entry), done);
 }
 
-void State::add_subscription(std::uint16_t queue) {
+void State::add_subscription(std::uint16_t queue, bool of_kinds) {
   queues_.names().hold(queue);
   ++queues_[queue].subscriptions;
+  if (of_kinds && queues_[queue].kind_subscriptions++ == 0) queues_.arrange(queue);
 }
 
-void State::remove_subscription(std::uint16_t queue) {
+void State::remove_subscription(std::uint16_t queue, bool of_kinds) {
   --queues_[queue].subscriptions;
+  if (of_kinds && --queues_[queue].kind_subscriptions == 0) queues_.arrange(queue);
   release_queue(queue);
 }
 

@@ -96,6 +96,7 @@ void State::begin_walk() {
   walking_ = true;
   ++pass_;
   walk_at_ = 0;
+  walk_line_ = 0;
 }
 
 bool State::visit(Slot slot, EntryState expected) {
@@ -118,6 +119,22 @@ bool State::walk(std::size_t& budget) {
     }
     return false;
   };
+  const auto is_lane_over = [&](Lane& lane) {
+    return is_over(lane.after_a_span, EntryState::kReady) && is_over(lane.by_the_clock, EntryState::kReady);
+  };
+  const auto is_queue_over = [&](Queue& queue) {
+    for (Lane& lane : queue.lanes) {
+      if (!is_lane_over(lane)) return false;
+    }
+    if (!queue.lines) return true;
+    for (RunList& list : queue.lines->unsorted()) {
+      if (!is_over(list, EntryState::kReady)) return false;
+    }
+    for (; walk_line_ < queue.lines->lines(); ++walk_line_) {
+      if (!is_lane_over(queue.lines->line(walk_line_))) return false;
+    }
+    return true;
+  };
   constexpr std::size_t kWheels = 2 * TimerWheel::kLists;
   for (; walk_at_ < kWheels + 2 + queues_.size(); ++walk_at_) {
     if (walk_at_ < kWheels) {
@@ -127,9 +144,8 @@ bool State::walk(std::size_t& budget) {
       const bool done = walk_at_ == kWheels;
       if (!is_over(done ? done_ : dead_, done ? EntryState::kDone : EntryState::kDead)) return false;
     } else {
-      for (Lane& lane : queues_[static_cast<std::uint16_t>(walk_at_ - kWheels - 2)].lanes) {
-        if (!is_over(lane.after_a_span, EntryState::kReady) || !is_over(lane.by_the_clock, EntryState::kReady)) return false;
-      }
+      if (!is_queue_over(queues_[static_cast<std::uint16_t>(walk_at_ - kWheels - 2)])) return false;
+      walk_line_ = 0;
     }
   }
   walking_ = false;
@@ -138,6 +154,11 @@ bool State::walk(std::size_t& budget) {
 
 void State::end_lease(Slot slot) {
   Entry& entry = touch(slot);
+  if (entry.has_group) {
+    const GroupNumber group = groups_.of(slot);
+    --groups_[group].running;
+    if (groups_[group].held) queues_.wake(group);
+  }
   workers_.release(leases_[entry.next].worker);
   leases_.remove(entry.next);
   entry.next = kNoSlot;
@@ -149,7 +170,8 @@ void State::quarantine(Slot slot, const Quarantine& why) {
   } else if (is_linked(slab_[slot])) {
     slot = relocate(slot);
   }
-  no_longer_taken(touch(slot));
+  touch(slot);
+  no_longer_taken(slot);
   set_state(slot, EntryState::kQuarantined);
   quarantined_.emplace(slot, why);
 }
@@ -169,6 +191,7 @@ void State::forget(Slot slot) {
     names_of_done(entry, false);
   }
   count(entry, -1);
+  release_group(slot);
   release_names(entry);
   ids_.erase(entry.id);
   keys_.release(slot);
@@ -187,6 +210,7 @@ Slot State::relocate(Slot slot) {
   const Slot fresh = allocate();
   slab_[fresh] = copy;
   slab_[fresh].next = kNoSlot;
+  if (copy.has_group) groups_.put(fresh, groups_.of(slot));
   // After a snapshot that failed the old slot may not be settled yet, and the new one be passed already: with the old epoch
   // the next snapshot would leave the job out.
   slab_[fresh].epoch = epoch_;
@@ -200,7 +224,7 @@ Slot State::relocate(Slot slot) {
 void State::set_time(std::int64_t now_ms, std::int64_t wall_ms) {
   now_ms_ = now_ms;
   wall_ms_ = wall_ms;
-  queues_.set_time(now_ms_ - shift_ms_);
+  queues_.set_time(now_ms_ - shift_ms_, shift_ms_);
   if (wall_due_ms() < wall_wheel_.now()) wall_wheel_.turn_back(wall_due_ms());
 }
 
@@ -216,12 +240,16 @@ void State::advance(std::int64_t now_ms, std::int64_t wall_ms) {
   };
   const bool spans_are_there = is_there(wheel_, now_ms_ - shift_ms_);
   behind_ = !is_there(wall_wheel_, wall_due_ms()) || !spans_are_there;
+  wake_groups(piece_);
+  if (!queues_.is_sorted()) {
+    queues_.sort(budget, [this](Slot slot) { changing(slot); }, [this](Slot slot) { drop_tombstone(slot); });
+  }
   if (walking_ && !audit_) (void)walk(budget);
   handled_ += piece_ - budget;
 }
 
 std::optional<std::int64_t> State::next_due() const {
-  if (is_behind() || (walking_ && !audit_)) return now_ms_;
+  if (is_behind() || !queues_.is_sorted() || (walking_ && !audit_)) return now_ms_;
   std::optional<std::int64_t> next;
   if (const auto due = wheel_.next()) next = *due + shift_ms_;
   // Our time may be there already, and the wall clock a little behind.
@@ -232,28 +260,30 @@ std::optional<std::int64_t> State::next_due() const {
   return next;
 }
 
-Slot State::take_ready(std::uint16_t queue) {
+Slot State::take_ready(std::uint16_t queue, KindFilter& takes) {
   std::size_t budget = kTombstonesAtOnce;
-  const Slot slot = queues_.pop(queue, shift_ms_, budget, [this](Slot tombstone) { drop_tombstone(tombstone); });
+  const Slot slot = queues_.pop(queue, takes, budget, [this](Slot tombstone) { drop_tombstone(tombstone); });
   if (slot == kNoSlot) {
-    platform::require(budget == 0, "a queue counts ready jobs that it does not have");
+    // Where there are lines, the others may be held, of other kinds, or not sorted yet.
+    platform::require(budget == 0 || queues_[queue].lines, "a queue counts ready jobs that it does not have");
     return kNoSlot;
   }
   changing(slot);
   slab_[slot].next = kTaken;
   ++queues_[queue].taken;
+  if (slab_[slot].has_group) ++groups_[groups_.of(slot)].taken;
   return slot;
 }
 
 void State::wait_again(Slot slot) {
-  no_longer_taken(slab_[slot]);
+  no_longer_taken(slot);
   set_state(slot, EntryState::kScheduled);
   place(slot);
 }
 
 std::optional<std::int64_t> State::oldest_ready(std::uint16_t queue) {
   std::size_t budget = kTombstonesAtOnce;
-  return queues_.oldest(queue, shift_ms_, budget, [this](Slot tombstone) { drop_tombstone(tombstone); });
+  return queues_.oldest(queue, budget, [this](Slot tombstone) { drop_tombstone(tombstone); });
 }
 
 void State::apply_saved(Slot slot, RecordRef at, std::int64_t accepted_ms) {
@@ -267,14 +297,19 @@ void State::apply_saved(Slot slot, RecordRef at, std::int64_t accepted_ms) {
 }
 
 void State::put_back(Slot slot) {
-  no_longer_taken(slab_[slot]);
+  no_longer_taken(slot);
   queues_.insert_first(slot);
 }
 
-void State::no_longer_taken(Entry& entry) {
+void State::no_longer_taken(Slot slot) {
+  Entry& entry = slab_[slot];
   if (entry.entry_state() != EntryState::kReady || entry.next != kTaken) return;
   entry.next = kNoSlot;
   --queues_[static_cast<std::uint16_t>(entry.queue)].taken;
+  if (!entry.has_group) return;
+  const GroupNumber group = groups_.of(slot);
+  --groups_[group].taken;
+  if (groups_[group].held) queues_.wake(group);
 }
 
 void State::forget_done(std::int64_t before_ms, std::size_t most) {
@@ -402,6 +437,7 @@ Slot State::start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Jour
   }
   started_ = true;
   set_time(now_ms, wall_ms);
+  for (GroupNumber group = 0; group < groups_.size(); ++group) groups_.drop_if_unused(group, now_ms_ - shift_ms_);
   place_all();
   return kNoSlot;
 }
@@ -424,7 +460,7 @@ bool State::settle_epoch() {
   return settled_epoch_ != kNoSlot;
 }
 
-Slot State::restore(const Entry& entry, std::string_view unique_key) {
+Slot State::restore(const Entry& entry, std::string_view unique_key, std::string_view group) {
   const Slot slot = allocate();
   slab_[slot] = entry;
   slab_[slot].next = kNoSlot;
@@ -433,6 +469,8 @@ Slot State::restore(const Entry& entry, std::string_view unique_key) {
   if (!unique_key.empty()) keys_.hold(unique_key, slot);
   queues_.names().hold(static_cast<std::uint16_t>(entry.queue));
   kinds_.hold(static_cast<std::uint16_t>(entry.kind));
+  hold_group(slot, group);
+  if (!group.empty() && entry.entry_state() == EntryState::kRunning) ++groups_[groups_.of(slot)].running;
   if (entry.entry_state() == EntryState::kDone) {
     ++done_count_;
     names_of_done(entry, true);

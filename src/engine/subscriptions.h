@@ -20,13 +20,12 @@ struct SubscribedQueue {
   int weight = 1;
   int score = 0;
 
-  bool can_give(const Queues& all) const {
-    return queue && !all[*queue].paused && all[*queue].has_waiting() && all.may_start(all[*queue]);
-  }
+  bool can_give(const Queues& all, KindFilter& takes) const { return queue && all.can_give(*queue, takes); }
 };
 
 struct Subscriber {
   std::vector<SubscribedQueue> queues;
+  KindFilter kinds;
   int credit = 0;
   int handlers = 0;         // See SubscribeOptions.
   bool one_by_one = false;  // The next job must not be fetched ahead: no more leases than handlers.
@@ -52,7 +51,7 @@ struct Subscriber {
     SubscribedQueue* best = nullptr;
     int total = 0;
     for (SubscribedQueue& candidate : queues) {
-      if (!candidate.can_give(all)) continue;
+      if (!candidate.can_give(all, kinds)) continue;
       candidate.score += candidate.weight;
       total += candidate.weight;
       if (best == nullptr || candidate.score > best->score) best = &candidate;
@@ -61,8 +60,8 @@ struct Subscriber {
     return best;
   }
 
-  bool has_work(const Queues& all) const {
-    return std::any_of(queues.begin(), queues.end(), [&](const auto& share) { return share.can_give(all); });
+  bool has_work(const Queues& all) {
+    return std::any_of(queues.begin(), queues.end(), [&](const auto& share) { return share.can_give(all, kinds); });
   }
 
   bool takes(std::uint16_t queue) const {

@@ -277,6 +277,14 @@ Status BrokerConformance::replay_one(JobId id, ReplayOptions options) {
       "replay");
 }
 
+Status BrokerConformance::put_rules(const QueueRules& rules) {
+  return wait<void>([&](auto done) { inspector().put_rules(rules, std::move(done)); });
+}
+
+std::vector<QueueRules> BrokerConformance::rules() {
+  return require(wait<std::vector<QueueRules>>([&](auto done) { inspector().rules(std::move(done)); }), "rules");
+}
+
 Status BrokerConformance::pause(const std::string& queue_name, bool paused) {
   return wait<void>([&](auto done) { inspector().pause(queue_name, paused, std::move(done)); });
 }

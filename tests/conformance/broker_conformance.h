@@ -121,6 +121,8 @@ class BrokerConformance : public testing::TestWithParam<SubjectParam> {
   Status replay_one(JobId id, ReplayOptions options = {});
   Status pause(const std::string& queue, bool paused = true);
   Result<std::uint64_t> purge(const std::string& queue);
+  Status put_rules(const QueueRules& rules);
+  std::vector<QueueRules> rules();
 
   // The reason for a skip: what is missing, and the broker's own word about it.
   std::string without(const std::string& capability);

@@ -18,12 +18,13 @@ constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kRelations = 7, kSteps = 8 };
+enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kGroups = 5, kRelations = 7, kSteps = 8 };
 constexpr std::uint8_t kLastType = kSteps;
 
 // As numbered in the file; 2 is never written.
 enum RowState : std::uint8_t { kScheduled = 1, kRunning = 3, kDone = 4, kDead = 5, kWaiting = 8 };
 constexpr std::uint8_t kHoldsKey = 8;
+constexpr std::uint8_t kHasGroup = 16;
 
 using Problem = std::optional<std::string>;
 
@@ -84,8 +85,9 @@ struct Loader {
     const std::uint64_t body_bytes = in.count();
     if (in.count() != 0) place.details = in.count();
     if (flags & kHoldsKey) in.string();
+    if (flags & kHasGroup) in.string();
     if (!in.ok()) return "a row that is too short for its fields";
-    if (flags >= 16) return "a row with unknown flags";
+    if (flags >= (version < 4 ? 16 : 32)) return "a row with unknown flags";
     if (queue >= queues || kind >= kinds) return "a row with an unknown queue or kind";
     switch (state) {
       case kWaiting:
@@ -144,6 +146,17 @@ struct Loader {
     return std::nullopt;
   }
 
+  Problem groups(std::string_view payload) {
+    Bytes in(payload);
+    for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+      in.string();
+      if (in.string().empty()) return "a group without a name";
+      in.u64();
+    }
+    if (!in.at_end()) return "the groups do not fit their fields";
+    return std::nullopt;
+  }
+
   Problem end(std::string_view payload) {
     Bytes in(payload);
     if (in.u64() != facts.rows) return "rows are missing";
@@ -197,6 +210,7 @@ std::optional<std::string> read_rows(std::string_view payload, const std::set<Jo
     for (int i = 0; i < 6; ++i) in.count();  // Due, queue, kind, attempts, address and size of the body.
     if (in.count() != 0) in.count();
     if (flags & kHoldsKey) in.string();
+    if (flags & kHasGroup) in.string();
     if (!in.ok()) return std::nullopt;
     if (state == kDone && without.contains(id)) continue;
     kept += payload.substr(from, payload.size() - in.left() - from);
@@ -273,6 +287,7 @@ std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus
       case kMeta: problem = loader.meta(payload); break;
       case kRows: problem = loader.rows(payload); break;
       case kEnd: problem = loader.end(payload); break;
+      case kGroups: problem = version < 4 ? "an unknown block" : loader.groups(payload); break;
       case kRules: problem = version < 4 ? "an unknown block" : loader.rules(payload); break;
       case kRelations: problem = version < 4 ? "an unknown block" : loader.relations(payload); break;
       case kSteps: problem = version < 4 ? "an unknown block" : loader.steps(payload); break;
