@@ -161,6 +161,19 @@ std::vector<Time> DueTimes::newest(Time after, Time until, std::size_t most) con
   return found;
 }
 
+std::vector<DueOccurrence> due_occurrences(const Schedule& schedule, const DueTimes& times, Time decided, Time now) {
+  constexpr std::size_t kMostOnTime = 100;  // More than there can be.
+  const Time missed_until = now - kMissedAfter;
+  std::vector<DueOccurrence> found;
+  if (decided < missed_until) {
+    const std::size_t wanted = schedule.missed == Missed::kAll ? schedule.most_missed : schedule.missed == Missed::kOnce ? 1 : 0;
+    const std::vector<Time> missed = times.newest(decided, missed_until, std::max(wanted, ScheduleInfo::kOccurrences));
+    for (std::size_t i = 0; i < missed.size(); ++i) found.push_back({missed[i], missed.size() - i > wanted});
+  }
+  for (const Time due : times.newest(std::max(decided, missed_until), now, kMostOnTime)) found.push_back({due});
+  return found;
+}
+
 Job scheduled_job(const Schedule& schedule, std::uint32_t version, std::optional<Time> due) {
   Job job = schedule.job;
   job.headers.emplace_back(kScheduleHeader, schedule.name);

@@ -58,6 +58,16 @@ class DueTimes {
   Time anchor_ = {};
 };
 
+// What is due and not decided yet.
+struct DueOccurrence {
+  Time due;
+  bool is_dropped = false;  // Missed, and not to be made up for.
+};
+inline constexpr Milliseconds kMissedAfter = std::chrono::minutes(1);
+// Oldest first, those after `decided` up to and including `now`. What is more than a minute late was missed: Schedule::missed
+// says which of it is to be made up for; of the others the newest are in the list.
+std::vector<DueOccurrence> due_occurrences(const Schedule& schedule, const DueTimes& times, Time decided, Time now);
+
 // The job of an occurrence, due with its jitter. Nothing: it was run by hand, and gets its id from the broker.
 Job scheduled_job(const Schedule& schedule, std::uint32_t version, std::optional<Time> due);
 

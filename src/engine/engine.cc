@@ -479,6 +479,7 @@ Capabilities Engine::capabilities() const {
   capabilities.dependencies = true;
   capabilities.steps = true;
   capabilities.progress = true;
+  capabilities.schedules = true;
   capabilities.virtual_time = virtual_time_;
   return capabilities;
 }

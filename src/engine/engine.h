@@ -64,6 +64,11 @@ class Engine : public Broker, public Inspector {
   void bindings(Completion<std::vector<Binding>> done) override;
   void put_rules(QueueRules rules, Completion<void> done) override;
   void rules(Completion<std::vector<QueueRules>> done) override;
+  void put_schedule(Schedule schedule, Completion<PutSchedule> done) override;
+  void schedules(Completion<std::vector<ScheduleInfo>> done) override;
+  void remove_schedule(std::string name, Completion<void> done) override;
+  void pause_schedule(std::string name, bool paused, Completion<void> done) override;
+  void run_schedule(std::string name, Completion<JobId> done) override;
 
   // For a server that leases jobs to other processes: the worker of these leases has stopped or crashed.
   void end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done);

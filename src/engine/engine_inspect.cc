@@ -141,4 +141,28 @@ void Engine::rules(Completion<std::vector<QueueRules>> done) {
   submit<std::vector<QueueRules>>(std::move(done), [](Ledger& ledger) { return ledger.rules(); });
 }
 
+void Engine::put_schedule(Schedule schedule, Completion<PutSchedule> done) {
+  const std::uint64_t bytes = schedule.job.body.size();
+  submit<PutSchedule>(
+      std::move(done),
+      [schedule = std::move(schedule)](Ledger& ledger) mutable { return ledger.put_schedule(std::move(schedule)); }, bytes);
+}
+
+void Engine::schedules(Completion<std::vector<ScheduleInfo>> done) {
+  submit<std::vector<ScheduleInfo>>(std::move(done), [](Ledger& ledger) { return ledger.schedules(); });
+}
+
+void Engine::remove_schedule(std::string name, Completion<void> done) {
+  submit<void>(std::move(done), [name = std::move(name)](Ledger& ledger) { return ledger.remove_schedule(name); });
+}
+
+void Engine::pause_schedule(std::string name, bool paused, Completion<void> done) {
+  submit<void>(std::move(done),
+               [name = std::move(name), paused](Ledger& ledger) { return ledger.pause_schedule(name, paused); });
+}
+
+void Engine::run_schedule(std::string name, Completion<JobId> done) {
+  submit<JobId>(std::move(done), [name = std::move(name)](Ledger& ledger) { return ledger.run_schedule(name); });
+}
+
 }  // namespace bide::engine

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "platform/fatal.h"
+#include "platform/zone_files.h"
 
 namespace bide::engine {
 
@@ -24,6 +25,10 @@ Ledger::Ledger(EngineOptions options)
       state_(options_.done_limit, options_.piece),
       cache_(options_.cache_bytes),
       finished_ids_(disk_, options_.directory, options_.id_retention, options_.id_bytes),
+      schedule_times_(options_.zones.read ? options_.zones
+                                          : core::ZoneData{.read = platform::read_zone_file,
+                                                           .version = platform::zone_file_version,
+                                                           .names = platform::zone_file_names}),
       clock_file_(disk_, options_.directory) {}
 
 Status Ledger::follow_clock() {
@@ -62,6 +67,9 @@ Status Ledger::begin() {
   if (Status forgotten = forget_old(); !forgotten) return forgotten;
   if (!idle_since_ms_.empty()) {
     if (Status retired = retire_idle(); !retired) return retired;
+  }
+  if (schedule_times_.first() != nullptr) {
+    if (Status ran = run_schedules(); !ran) return ran;
   }
   if (Status written = write_ids(); !written) return written;
   if (!tasks_.empty()) {
@@ -142,6 +150,7 @@ std::optional<std::int64_t> Ledger::next_wake_us() const {
     const auto binding = state_.bindings().find(queue);
     if (binding != state_.bindings().end()) wake = std::min(wake, (since_ms + binding->second.idle.count()) * 1000);
   }
+  if (const auto due = next_schedule_us()) wake = std::min(wake, *due);
   if (!has_reserve_) wake = std::min(wake, reserve_retry_ms_ * 1000);
   if (read_retry_ms_ != 0) wake = std::min(wake, read_retry_ms_ * 1000);
   if (wake == kNever) return std::nullopt;

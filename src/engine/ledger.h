@@ -13,6 +13,7 @@
 //   ledger_relations.cc     jobs that wait for others
 //   ledger_settle.cc        outcomes
 //   ledger_steps.cc         what a running attempt says of itself
+//   ledger_schedules.cc     schedules, and the jobs that they make
 //   ledger_operate.cc       cancel, reschedule, replay, pause, purge
 //   ledger_edit.cc          other content and rules for a job that waits or is dead
 //   ledger_rules.cc         rules of queues
@@ -44,6 +45,7 @@
 #include "engine/deferred_bodies.h"
 #include "engine/request_batches.h"
 #include "engine/options.h"
+#include "engine/schedule_times.h"
 #include "engine/snapshot.h"
 #include "engine/state.h"
 #include "engine/subscriptions.h"
@@ -190,6 +192,11 @@ class Ledger {
   std::vector<Binding> bindings() const;
   Status put_rules(const QueueRules& rules);
   std::vector<QueueRules> rules() const;
+  Result<PutSchedule> put_schedule(Schedule schedule);
+  std::vector<ScheduleInfo> schedules();
+  Status remove_schedule(const std::string& name);
+  Status pause_schedule(const std::string& name, bool paused);
+  Result<JobId> run_schedule(const std::string& name);
 
   Pressure pressure() const;
   FinishedIds::Use id_use() const { return finished_ids_.use(); }
@@ -261,6 +268,21 @@ class Ledger {
   Status retire(const Binding& binding);
   Status retire_idle();
   void note_idle(const std::string& queue);
+  // Makes what is due, a bounded number of schedules and jobs.
+  Status run_schedules();
+  void start_schedules();
+  std::optional<std::int64_t> next_schedule_us() const;
+  std::int64_t schedule_now_ms() const;
+  bool lives(const JobId& id) const;
+  void set_schedule_time(const std::string& name);
+  // The errors of both pass: the due time is decided later.
+  Status decide(const std::string& name);
+  Result<journal::Decision> make_occurrence(const Schedule& schedule, std::uint32_t version, Time due);
+  Result<JobId> make_scheduled(Job job);
+  Status write_decisions(const journal::DecisionsRecord& record);
+  Status write_schedule(const journal::ScheduleRecord& record);
+  Result<const KnownSchedule*> known_schedule(const std::string& name) const;
+  void audit_schedules(AuditReport& report) const;
   void accept(JobCache::BatchNumber batch, std::size_t index, const journal::JobFields& encoded, bool is_own_id);
   void carry(const JobId& id, const JobPast& past, const journal::Acceptance& how);
   // A subscription to a queue that does not exist is attached when the queue is made.
@@ -364,6 +386,10 @@ class Ledger {
   platform::KeyedMap<std::string, std::set<std::uint32_t>> awaited_;  // Subscriptions to queues that do not exist, by name.
   // Queues that are unbound when nobody subscribes to them: elapsed milliseconds since the last subscription ended.
   std::map<std::string, std::int64_t, std::less<>> idle_since_ms_;
+  ScheduleTimes schedule_times_;
+  platform::KeyedMap<JobId, std::string> schedules_by_last_job_;  // Those where something waits for its end.
+  std::int64_t schedules_seen_ms_ = 0;   // The time of the last look.
+  std::int64_t schedule_retry_ms_ = 0;   // Elapsed time of the next try after there was no room for a job.
   std::uint32_t grant_first_ = 0;  // The subscription that was served first.
 
   // The ledger's time is elapsed time plus this; it follows steps of the wall clock.

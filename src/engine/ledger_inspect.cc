@@ -370,6 +370,13 @@ std::size_t Ledger::watches() const {
 
 // The job is done, dead or gone: its watches are answered after the commit.
 void Ledger::finished(const JobId& id) {
+  if (!schedules_by_last_job_.empty()) {
+    const auto waiting = schedules_by_last_job_.find(id);
+    if (waiting != schedules_by_last_job_.end()) {
+      schedule_times_.hasten(waiting->second);
+      schedules_by_last_job_.erase(waiting);
+    }
+  }
   const auto found = watchers_.find(id);
   if (found == watchers_.end()) return;
   const Result<JobInfo> info = find(id);
@@ -478,6 +485,7 @@ AuditReport Ledger::begin_audit() {
   report.details["settles_forgotten_early"] = ids.tokens_forgotten_early;
   report.details["quarantined"] = state_.quarantined().size();
   report.problems = state_.audit_names();
+  audit_schedules(report);
   state_.begin_audit();
   return report;
 }

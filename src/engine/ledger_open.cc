@@ -100,6 +100,7 @@ Status Ledger::recover() {
   open_report_.torn_tails = journal_->torn_tails();
   for (const auto& [queue, binding] : state_.bindings()) note_idle(queue);
   if (Status charged = charge_crashes(); !charged) return charged;
+  start_schedules();
   needs_sync_ = true;
   if (Status committed = commit(); !committed) return committed;
   // After the commit: the journal must know of the step first.

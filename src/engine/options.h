@@ -10,6 +10,7 @@
 
 #include "bide/job.h"
 #include "bide/result.h"
+#include "core/time_zones.h"
 #include "engine/journal/journal.h"
 #include "platform/clock.h"
 #include "platform/disk.h"
@@ -58,6 +59,9 @@ struct EngineOptions {
 
   // Work that concerns many jobs is done in pieces of this many, with requests answered in between.
   std::size_t piece = 32'768;
+
+  // Where time zones of schedules come from. Empty: the system's tz database.
+  core::ZoneData zones = {};
 
   // For tests; null means the real thing.
   platform::Disk* disk = nullptr;

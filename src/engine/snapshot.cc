@@ -19,8 +19,8 @@ using journal::Encoder;
 
 // file   = magic (8 bytes), version (u32), block *
 // block  = u8 type, u32 length, u64 checksum (seeded with its offset in the file; covers type, length, payload), payload
-// blocks: one kMeta, in version 4 perhaps one kRules and one kGroups, any number of kRows and in version 4 of kRelations and
-// kSteps, one kEnd
+// blocks: one kMeta, in version 4 perhaps one each of kRules, kGroups and kSchedules, any number of kRows and in version 4 of
+// kRelations and kSteps, one kEnd
 namespace {
 
 constexpr std::string_view kSnapshotMagic = "BIDESNAP";
@@ -39,7 +39,7 @@ constexpr Slot kSlotsAPiece = 262'144;
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr std::string_view kUnfinished = "snapshot.tmp";
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kGroups = 5, kRelations = 7, kSteps = 8 };
+enum BlockType : std::uint8_t { kMeta = 1, kRows, kEnd, kRules, kGroups, kSchedules, kRelations, kSteps };
 
 enum RelationFlag : std::uint8_t { kAfterDeath = 3, kHasFlow = 4 };
 
@@ -66,7 +66,9 @@ Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
 }
 
 std::uint32_t version_for(const State& state) {
-  if (!state.ruled().empty() || state.groups().size() > 1 || !state.relations().empty() || !state.steps().empty()) return kVersion;
+  const bool has_rules = !state.ruled().empty() || state.groups().size() > 1;
+  const bool has_relations = !state.relations().empty() || !state.steps().empty();
+  if (has_rules || has_relations || !state.schedules().all().empty()) return kVersion;
   return state.bindings().empty() ? kWithoutBindings : kWithBindings;
 }
 
@@ -347,9 +349,9 @@ void SnapshotWriter::begin() {
     append_block(head_, type, payload, head_.size());
   };
   add(kMeta, [this](Encoder& out) { encode_meta(out, state_, at_); });
-  if (version_for(state_) < kVersion) return;
-  add(kRules, [this](Encoder& out) { encode_rules(out, state_); });
-  add(kGroups, [this](Encoder& out) { encode_groups(out, state_); });
+  if (!state_.ruled().empty()) add(kRules, [this](Encoder& out) { encode_rules(out, state_); });
+  if (state_.groups().size() > 1) add(kGroups, [this](Encoder& out) { encode_groups(out, state_); });
+  if (!state_.schedules().all().empty()) add(kSchedules, [this](Encoder& out) { state_.schedules().encode(out); });
 }
 
 std::vector<std::uint16_t> SnapshotWriter::numbers_in_file(const Names& names) {
@@ -564,6 +566,10 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
       }
       if ((block.type == kRelations || block.type == kSteps) && reader.version() == kVersion) {
         (block.type == kSteps ? steps : relations).emplace_back(block.at, block.payload);
+        continue;
+      }
+      if (block.type == kSchedules && reader.version() == kVersion) {
+        if (!state.restore_schedules(content)) return damaged(path, block.at, "a schedule is not right");
         continue;
       }
       if (block.type != kRows) return damaged(path, block.at, "unknown block");

@@ -49,7 +49,7 @@ class SnapshotWriter {
   const std::int64_t shift_ms_;  // As it was: steps of the clock since then are in the journal.
   std::unique_ptr<platform::File> file_;
   std::uint64_t offset_ = 0;
-  std::string head_;   // Header and first block, as they were at the beginning.
+  std::string head_;   // Header and the blocks before the rows, as they were at the beginning.
   std::string block_;  // Rows not written yet.
   std::string relations_;  // Of those rows, likewise.
   std::string steps_;

@@ -265,6 +265,16 @@ Status State::apply(const Binding& record) {
   return {};
 }
 
+Status State::apply(const journal::ScheduleRecord& record) {
+  schedules_.apply(record);
+  return {};
+}
+
+Status State::apply(const journal::DecisionsRecord& record) {
+  schedules_.apply(record);
+  return {};
+}
+
 Status State::apply(const journal::ClockStep& record) {
   // How long an attempt has run does not change with the clock.
   for (Running& running : leases_.places()) {
@@ -376,6 +386,10 @@ Status State::apply(const journal::RecordView& view) {
       return decode_and<journal::StepRecord>(view, [&](const auto& record) { return apply(record); });
     case RecordType::kRules:
       return decode_and<QueueRules>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kSchedule:
+      return decode_and<journal::ScheduleRecord>(view, [&](const auto& record) { return apply(record); });
+    case RecordType::kDecisions:
+      return decode_and<journal::DecisionsRecord>(view, [&](const auto& record) { return apply(record); });
   }
   return Error{ErrorCode::kNewerVersion, "the journal has a record of type " + std::to_string(view.type) +
                                              ", which this bide does not know: use the version that wrote it"};

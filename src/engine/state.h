@@ -29,6 +29,7 @@
 #include "engine/queues.h"
 #include "engine/relations.h"
 #include "engine/saved_steps.h"
+#include "engine/schedules.h"
 #include "engine/slab.h"
 #include "engine/timer_wheel.h"
 #include "engine/unique_keys.h"
@@ -78,6 +79,8 @@ class State {
   Status apply(const Binding& record);
   Status apply(const journal::StepRecord& record);
   Status apply(const QueueRules& record);
+  Status apply(const journal::ScheduleRecord& record);
+  Status apply(const journal::DecisionsRecord& record);
   // The effect of the records of a saved body on a running job. The lease stays as it is: its subscription and deadline are
   // not in the records.
   void apply_saved(Slot slot, journal::RecordRef at, std::int64_t accepted_ms);
@@ -169,6 +172,7 @@ class State {
   const GroupTable& groups() const { return groups_; }
   GroupNumber group_of(Slot slot) const { return slab_[slot].has_group ? groups_.of(slot) : kNoGroup; }
   const std::string& group_name(Slot slot) const { return groups_[group_of(slot)].name; }
+  const Schedules& schedules() const { return schedules_; }
   const Names& workers() const { return workers_; }
   const LeaseTable& leases() const { return leases_; }
   LeaseTable& leases() { return leases_; }
@@ -224,6 +228,7 @@ class State {
   void restore_wait(const JobId& awaited, const JobId& waiter);
   void restore_step(const JobId& id, Step step);
   void restore_full_at(std::uint16_t queue, std::string_view group, std::int64_t ns);
+  bool restore_schedules(core::Decoder& in) { return schedules_.decode(in); }
   void restore_running(const JobId& id, const Running& running);
   void restore_counters(const Counters& counters, std::uint64_t last_token, std::int64_t last_time_ms);
 
@@ -309,6 +314,7 @@ class State {
   Names workers_;
   Bindings bindings_;
   std::map<std::string, std::uint16_t, std::less<>> ruled_;
+  Schedules schedules_;
   LeaseTable leases_;
   UniqueKeys keys_;
   Relations relations_;

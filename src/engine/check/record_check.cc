@@ -187,6 +187,17 @@ Problem step(Bytes& in, std::uint8_t, RecordFacts& facts) {
   return std::nullopt;
 }
 
+Problem schedule(Bytes& in, std::uint8_t, RecordFacts&) { return check_schedule(in); }
+
+Problem decisions(Bytes& in, std::uint8_t, RecordFacts&) {
+  in.string();
+  in.u64();
+  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    if (Problem problem = check_decision(in)) return problem;
+  }
+  return std::nullopt;
+}
+
 Problem mark(Bytes& in, std::uint8_t, RecordFacts&) {
   in.rest();
   return std::nullopt;
@@ -218,7 +229,8 @@ constexpr std::array kKinds = {Kind{"mark", mark},       Kind{"accepted", accept
                                Kind{"changed", changed, 2}, Kind{"done", done, 2},         Kind{"removed", removed},
                                Kind{"queue", queue},     Kind{"clock", clock},       Kind{"moved", moved},
                                Kind{"cancel asked", cancel_asked}, Kind{"delivered", delivered},
-                               Kind{"bound", bound}, Kind{"rules", rules}, kNone, kNone, kNone, Kind{"step", step}};
+                               Kind{"bound", bound},     Kind{"rules", rules},       Kind{"schedule", schedule},
+                               Kind{"decisions", decisions}, kNone,                  Kind{"step", step}};
 
 }  // namespace
 
@@ -237,6 +249,42 @@ std::optional<std::string> check_rules(Bytes& in) {
     in.count();
   }
   for (int i = 0; i < 4; ++i) in.count();
+  return std::nullopt;
+}
+
+std::optional<std::string> check_schedule(Bytes& in) {
+  const std::uint8_t flags = in.u8();
+  if (flags > 7) return "unknown flags";
+  in.string();
+  if (flags & 1) return std::nullopt;  // Removed.
+  in.string();
+  in.count();
+  in.u64();
+  in.u64();
+  in.string();
+  in.string();
+  in.count();
+  if (flags & 4) in.u64();
+  if (in.u8() > 2) return "an unknown rule for what was missed";
+  in.count();
+  if (in.u8() > 2) return "an unknown rule for an overlap";
+  in.count();
+  if (in.u8() > 2) return "an unknown rule for a conflict";
+  const std::uint8_t version = in.u8();
+  RecordFacts job;
+  if (const std::string_view payload = in.string(); in.ok()) {
+    if (auto problem = take_apart(2, version, payload, job)) return "its job: " + *problem;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> check_decision(Bytes& in) {
+  const std::uint8_t kind = in.u8();
+  if (in.ok() && (kind < 1 || kind > 4)) return "a decision of an unknown kind";
+  in.u64();
+  in.count();
+  if (kind == 1 || kind == 4) in.id();
+  if (kind == 2) in.string();
   return std::nullopt;
 }
 

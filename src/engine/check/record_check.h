@@ -27,6 +27,8 @@ enum class RecordType : std::uint8_t {
   kDelivered,
   kBound,
   kRules,
+  kSchedule,
+  kDecisions,
   kStep = 17,
 };
 
@@ -53,5 +55,7 @@ std::optional<std::string> take_apart(std::uint8_t type, std::uint8_t version, s
 void skip_binding(Bytes& in);
 // The same of a rules record.
 std::optional<std::string> check_rules(Bytes& in);
+std::optional<std::string> check_schedule(Bytes& in);
+std::optional<std::string> check_decision(Bytes& in);
 
 }  // namespace bide::engine::check

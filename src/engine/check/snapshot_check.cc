@@ -18,7 +18,8 @@ constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows = 2, kEnd = 3, kRules = 4, kGroups = 5, kRelations = 7, kSteps = 8 };
+// Those behind kEnd in version 4.
+enum BlockType : std::uint8_t { kMeta = 1, kRows, kEnd, kRules, kGroups, kSchedules, kRelations, kSteps };
 constexpr std::uint8_t kLastType = kSteps;
 
 // As numbered in the file; 2 is never written.
@@ -157,6 +158,21 @@ struct Loader {
     return std::nullopt;
   }
 
+  static Problem schedules(std::string_view payload) {
+    Bytes in(payload);
+    while (in.ok() && !in.at_end()) {
+      if (Problem problem = check_schedule(in)) return problem;
+      in.id();
+      for (int list = 0; list < 2; ++list) {
+        for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+          if (Problem problem = check_decision(in)) return problem;
+        }
+      }
+    }
+    if (!in.ok()) return "a schedule that is too short for its fields";
+    return std::nullopt;
+  }
+
   Problem end(std::string_view payload) {
     Bytes in(payload);
     if (in.u64() != facts.rows) return "rows are missing";
@@ -291,6 +307,7 @@ std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus
       case kRules: problem = version < 4 ? "an unknown block" : loader.rules(payload); break;
       case kRelations: problem = version < 4 ? "an unknown block" : loader.relations(payload); break;
       case kSteps: problem = version < 4 ? "an unknown block" : loader.steps(payload); break;
+      case kSchedules: problem = version > 3 ? Loader::schedules(payload) : "an unknown block"; break;
       default: problem = "an unknown block"; break;
     }
     if (problem) return SnapshotProblem{offset, *problem};

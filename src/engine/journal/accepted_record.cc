@@ -100,6 +100,14 @@ void put_relations(Encoder& out, const Job& job, std::uint8_t flags) {
   if (flags & accepted::kUniqueFor) out.count(static_cast<std::uint64_t>(job.unique_for.count()));
 }
 
+void put_front(Encoder& out, const Job& job, const Acceptance& how, std::uint8_t flags, std::uint8_t more_flags,
+               std::uint8_t third_flags) {
+  out.id_and_bytes(job.id, flags, more_flags);
+  if (third_flags != 0) out.u8(third_flags);
+  out.i64(how.accepted_ms);
+  put_time(out, how.due_ms, how.accepted_ms);
+}
+
 // The fields before those that depend on its acceptance, and those behind them.
 void put_first_fields(Encoder& out, const Job& job, std::uint8_t flags) {
   out.string(job.kind);
@@ -147,10 +155,7 @@ RecordRef append(Journal& journal, const Job& job, const Acceptance& how, const 
   const std::uint8_t third_flags = use_written ? 0 : third_flags_of(job, how.edited);
 
   Encoder& out = begin(journal, RecordType::kAccepted, third_flags != 0 ? kSecondVersion : kFirstVersion);
-  out.id_and_bytes(job.id, flags, more_flags);
-  if (third_flags != 0) out.u8(third_flags);
-  out.i64(how.accepted_ms);
-  put_time(out, how.due_ms, how.accepted_ms);
+  put_front(out, job, how, flags, more_flags, third_flags);
   if (use_written) {
     out.raw(written.bytes);
     return journal.finish();
@@ -229,6 +234,31 @@ Status decode(const RecordView& view, Accepted& out) {
   }
   job.body = in.string();
   return complete(in, view, type);
+}
+
+void put_job(Encoder& out, const Job& job) {
+  const std::uint8_t flags = flags_of(job) & static_cast<std::uint8_t>(~accepted::kExpires);
+  const std::uint8_t third_flags = third_flags_of(job);
+  std::string payload;
+  Encoder in_payload(payload);
+  put_front(in_payload, job, {}, flags, 0, third_flags);
+  put_first_fields(in_payload, job, flags);
+  put_relations(in_payload, job, third_flags);
+  put_last_fields(in_payload, job, flags);
+  out.u8(third_flags != 0 ? kSecondVersion : kFirstVersion);
+  out.string(payload);
+}
+
+const char* get_job(Decoder& in, Job& out) {
+  RecordView view;
+  view.type = static_cast<std::uint8_t>(RecordType::kAccepted);
+  view.version = in.u8();
+  view.payload = in.string();
+  Accepted record;
+  if (!in.ok() || !decode(view, record)) return "its job is not right";
+  out = std::move(record.job);
+  out.due.reset();
+  return nullptr;
 }
 
 static_assert(sizeof(JobId) == JobId::kSize);

@@ -35,6 +35,10 @@ const char* get_counts(Decoder& in, AttemptCounts& out);  // The front of a past
 void put_retry(Encoder& out, const RetryPolicy& policy);
 const char* get_retry(Decoder& in, RetryPolicy& out);
 
+// A job that is not accepted yet, without due time, expiry and on_conflict: the payload of an accepted record.
+void put_job(Encoder& out, const Job& job);
+const char* get_job(Decoder& in, Job& out);
+
 void put_binding(Encoder& out, const Binding& binding);
 const char* get_binding(Decoder& in, Binding& out);
 

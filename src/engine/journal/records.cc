@@ -53,6 +53,10 @@ std::string_view name_of(RecordType type) {
       return "step";
     case RecordType::kRules:
       return "rules";
+    case RecordType::kSchedule:
+      return "schedule";
+    case RecordType::kDecisions:
+      return "decisions";
   }
   return "unknown";
 }

@@ -33,6 +33,8 @@ enum class RecordType : std::uint8_t {
   kDelivered = 11,    // Leases that outlive the process have reached their workers.
   kBound = 12,        // Which events a queue gets: its Binding, whole.
   kRules = 13,        // The rules of a queue, whole.
+  kSchedule = 14,     // A schedule, whole; see schedule_records.h.
+  kDecisions = 15,    // What became of due times of a schedule.
   kStep = 17,         // What a step of a running job came to.
 };
 

@@ -1,4 +1,6 @@
+#include "engine/journal/record_fields.h"
 #include "engine/journal/records.h"
+#include "engine/journal/schedule_records.h"
 
 #include <algorithm>
 #include <functional>
@@ -178,6 +180,52 @@ bool same(const ClockStep& a, const ClockStep& b) { return a.by_ms == b.by_ms; }
 bool same(const Delivered& a, const Delivered& b) { return same(a.leases, b.leases); }
 bool same(const CancelAsked& a, const CancelAsked& b) { return std::tie(a.id, a.at_ms) == std::tie(b.id, b.at_ms); }
 
+bool same(const ScheduleRecord& a, const ScheduleRecord& b) {
+  const auto text = [](const ScheduleRecord& record) {
+    std::string bytes;
+    Encoder out(bytes);
+    put_schedule(out, record);
+    return bytes;
+  };
+  return text(a) == text(b) && a.schedule.job.body == b.schedule.job.body && a.schedule.anchor == b.schedule.anchor &&
+         std::tie(a.removed, a.paused, a.version, a.put_ms, a.decided_ms) ==
+             std::tie(b.removed, b.paused, b.version, b.put_ms, b.decided_ms);
+}
+bool same(const DecisionsRecord& a, const DecisionsRecord& b) {
+  return std::tie(a.name, a.decided_ms) == std::tie(b.name, b.decided_ms) &&
+         std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), b.decisions.end(),
+                    [](const Decision& x, const Decision& y) {
+                      return std::tie(x.kind, x.due_ms, x.version, x.job, x.note) ==
+                             std::tie(y.kind, y.due_ms, y.version, y.job, y.note);
+                    });
+}
+
+ScheduleRecord some_schedule() {
+  ScheduleRecord record;
+  record.schedule = {.name = "report", .owner = "billing", .every = Milliseconds(900'000), .job = {.kind = "k", .queue = "q"}};
+  record.schedule.anchor = to_time(1'750'000'000'000);
+  record.schedule.job.body = "body";
+  record.schedule.job.group = "tenant:42";
+  record.schedule.job.headers = {{"a", "b"}};
+  record.schedule.job.on_conflict = OnConflict::kReplace;
+  record.schedule.missed = Missed::kAll;
+  record.schedule.overlap = Overlap::kQueue;
+  record.paused = true;
+  record.version = 3;
+  record.put_ms = 1;
+  record.decided_ms = 2;
+  return record;
+}
+
+DecisionsRecord some_decisions(const JobId& id) {
+  return {.name = "report",
+          .decided_ms = 7,
+          .decisions = {{DecisionKind::kMade, 5, 1, id, ""},
+                        {DecisionKind::kNotMade, 6, 2, {}, "it was missed"},
+                        {DecisionKind::kWaits, 7, 2, {}, ""},
+                        {DecisionKind::kByHand, 7, 2, id, ""}}};
+}
+
 class Records : public ::testing::Test {
  protected:
   // The record as the journal gives it back; the bytes are kept.
@@ -274,6 +322,18 @@ TEST_F(Records, EveryQueueClockAndCancelRecordComesBack) {
   }
 }
 
+TEST_F(Records, EveryRecordOfAScheduleComesBack) {
+  comes_back(some_schedule());
+  ScheduleRecord by_cron = some_schedule();
+  by_cron.schedule = {.name = "report", .cron = "@daily", .zone = "Europe/Berlin", .job = {.kind = "k"}};
+  comes_back(by_cron);
+  ScheduleRecord removed;
+  removed.removed = true;
+  removed.schedule.name = "report";
+  comes_back(removed);
+  comes_back(some_decisions(make_.id()));
+}
+
 TEST_F(Records, ARecordThatWasMovedCarriesTheOldOneWhole) {
   for (int i = 0; i < 200; ++i) {
     const Accepted record = make_.accepted();
@@ -294,7 +354,7 @@ TEST_F(Records, ARecordThatWasMovedCarriesTheOldOneWhole) {
 }
 
 TEST_F(Records, OnlyRecordsOfJobsAreMoved) {
-  for (int type = 0; type < 13; ++type) {
+  for (int type = 0; type < 17; ++type) {
     const RecordView view = written(Moved{{64, 10}, {static_cast<std::uint8_t>(type), 1, "x", {}}});
     Moved back;
     EXPECT_EQ(decode(view, back).has_value(), type == 2 || type == 4 || type == 5) << type;
@@ -332,6 +392,8 @@ TEST_F(Records, WhatIsCutOrChangedIsRefusedOrReadWithoutHarm) {
   refuses_what_is_cut(ClockStep{-3600'000});
   refuses_what_is_cut(CancelAsked{make_.id(), 1});
   refuses_what_is_cut(Delivered{make_.granted().grants});
+  refuses_what_is_cut(some_schedule());
+  refuses_what_is_cut(some_decisions(make_.id()));
   refuses_what_is_cut(Binding{.queue = "billing", .patterns = {"order.*", "#"}});
   refuses_what_is_cut(QueueRules{.queue = "billing", .at_once = 3, .fair = true, .weights = {{"a", 2}}});
 }
