@@ -141,7 +141,7 @@ const kKeys = [
   ['/', 'Search: a job id, or text of an error'],
   ['j, k', 'Next, previous row'],
   ['Enter', 'Open the row'],
-  ['g o', 'Overview'], ['g q', 'Queues'], ['g j', 'Jobs'], ['g d', 'Dead'], ['g w', 'Workers'],
+  ['g o', 'Overview'], ['g q', 'Queues'], ['g j', 'Jobs'], ['g s', 'Schedules'], ['g d', 'Dead'], ['g w', 'Workers'],
   ['e', 'Enqueue a job'],
   ['p', 'Pause or go on with live updates'],
   ['?', 'This list'],

@@ -33,6 +33,7 @@ async function ask(method, path, body, signal) {
 
 export const get = (path, signal) => ask('GET', path, undefined, signal);
 export const post = (path, body = {}, signal) => ask('POST', path, body, signal);
+export const put = (path, body) => ask('PUT', path, body);
 export const patch = (path, body) => ask('PATCH', path, body);
 export const remove = (path) => ask('DELETE', path);
 

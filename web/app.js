@@ -5,9 +5,12 @@ import { get, post, remove, withQuery } from './api.js';
 import { h, icon, morph } from './dom.js';
 import { enqueue, job, jobs } from './job_pages.js';
 import { about, callbacks, dead, overview, queues, workers } from './pages.js';
+import { queue, schedule as oneSchedule, schedules } from './schedule_pages.js';
 
-const kPages = { '/': overview, '/queues': queues, '/jobs': jobs, '/dead': dead, '/workers': workers, '/callbacks': callbacks, '/enqueue': enqueue, '/about': about };
-const kNavigation = [['/', 'Overview', 'overview', 'o'], ['/queues', 'Queues', 'queues', 'q'], ['/jobs', 'Jobs', 'jobs', 'j'], ['/dead', 'Dead', 'dead', 'd'], ['/workers', 'Workers', 'workers', 'w'], ['/callbacks', 'Callbacks', 'callbacks', 'c'], ['/about', 'About', 'about', 'a']];
+const kPages = { '/': overview, '/queues': queues, '/jobs': jobs, '/schedules': schedules, '/dead': dead, '/workers': workers, '/callbacks': callbacks, '/enqueue': enqueue, '/about': about };
+// Of one thing, by the first word of the address.
+const kPagesOfOne = { jobs: job, queues: queue, schedules: oneSchedule };
+const kNavigation = [['/', 'Overview', 'overview', 'o'], ['/queues', 'Queues', 'queues', 'q'], ['/jobs', 'Jobs', 'jobs', 'j'], ['/schedules', 'Schedules', 'schedules', 's'], ['/dead', 'Dead', 'dead', 'd'], ['/workers', 'Workers', 'workers', 'w'], ['/callbacks', 'Callbacks', 'callbacks', 'c'], ['/about', 'About', 'about', 'a']];
 const kRetry = 3_000;
 
 const app = { session: null, capabilities: {}, live: true, ctx: null, page: null, data: null, problem: null, timer: null, loading: null };
@@ -120,13 +123,13 @@ function drawSignIn(message = '') {
 
 function route() {
   const path = location.pathname;
-  const one = /^\/jobs\/([^/]+)$/.exec(path);
-  const page = one ? job : kPages[path] ?? overview;
+  const one = /^\/(jobs|queues|schedules)\/([^/]+)$/.exec(path);
+  const page = one ? kPagesOfOne[one[1]] : kPages[path] ?? overview;
   const query = Object.fromEntries(new URLSearchParams(location.search));
   const scopes = app.session?.scopes ?? [];
   return {
     page,
-    ctx: { path, query, id: one ? decodeURIComponent(one[1]) : null, session: app.session, capabilities: app.capabilities, can: { write: scopes.includes('write'), admin: scopes.includes('admin') }, reload: () => load(), go },
+    ctx: { path, query, id: one ? decodeURIComponent(one[2]) : null, session: app.session, capabilities: app.capabilities, can: { write: scopes.includes('write'), admin: scopes.includes('admin') }, reload: () => load(), go },
   };
 }
 

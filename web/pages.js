@@ -226,6 +226,7 @@ export const queues = {
       ];
       if (ctx.can.admin) {
         cells.push(h('span', { class: 'row-buttons' },
+          ctx.capabilities.queue_rules ? link(`/queues/${encodeURIComponent(queue.name)}`, { class: 'button small', 'aria-label': `Rules of ${queue.name}` }, 'Rules') : null,
           ctx.capabilities.pause ? h('button', { class: 'small', on: { click: () => pauseQueue(queue, ctx) }, 'aria-label': `${queue.paused ? 'Resume' : 'Pause'} ${queue.name}` }, icon(queue.paused ? 'play' : 'pause'), queue.paused ? 'Resume' : 'Pause') : null,
           queue.ready + queue.scheduled > 0 ? h('button', { class: 'small quiet', on: { click: () => purgeQueue(queue, ctx) }, 'aria-label': `Purge ${queue.name}` }, 'Purge') : null));
       }
@@ -358,7 +359,7 @@ export const callbacks = {
 // ---- About.
 
 const kCapabilities = {
-  inspect: 'Find, list and count jobs', cancel: 'Cancel jobs', reschedule: 'Put jobs off', hasten: 'Run jobs earlier', unique_keys: 'Unique keys', idempotent_ids: 'The same id twice is one job', priorities: 'Priorities', pause: 'Pause queues', results: 'Keep results', expiry: 'Expiry', dead_set: 'Dead set', atomic_effects: 'Effects and outcome in one step', completions: 'Told when a job ends', final_settle: 'A confirmed outcome is final', due_order: 'In the order of due times', lasting_leases: 'Leases survive a restart', audit: 'Audit of every job', carries_past: 'Jobs can be moved here with their past', save_body: 'Save progress in the body',
+  inspect: 'Find, list and count jobs', cancel: 'Cancel jobs', reschedule: 'Put jobs off', hasten: 'Run jobs earlier', unique_keys: 'Unique keys', idempotent_ids: 'The same id twice is one job', priorities: 'Priorities', pause: 'Pause queues', results: 'Keep results', expiry: 'Expiry', dead_set: 'Dead set', atomic_effects: 'Effects and outcome in one step', completions: 'Told when a job ends', final_settle: 'A confirmed outcome is final', due_order: 'In the order of due times', lasting_leases: 'Leases survive a restart', audit: 'Audit of every job', carries_past: 'Jobs can be moved here with their past', save_body: 'Save progress in the body', events: 'Events', group_limits: 'Limits of bindings', edit: 'Edit jobs that wait', schedules: 'Schedules', queue_rules: 'Rules of queues, and groups', kinds: 'Workers get their kinds only', unique_windows: 'Unique for a time', dependencies: 'Jobs that wait for jobs', progress: 'Progress of running jobs', steps: 'Steps are done once',
 };
 
 export const about = {

@@ -177,6 +177,15 @@ class Client {
   }
   RequestStats request_stats() const;
 
+  // Makes the schedule (bide/schedule.h), or changes it where it is different. The same again changes nothing, so a program can
+  // put its schedules at every start. All else about them: inspector().
+  //
+  // kInvalidArgument: the message names the field. kAlreadyExists: the name belongs to another owner's schedule. kUnsupported.
+  Result<PutSchedule> put_schedule(Schedule schedule);
+
+  // From now on the queue has these rules (bide/queue_rules.h), whatever it had before; default ones remove them. Errors as above.
+  Status put_rules(QueueRules rules);
+
   // kNotFound: there is no such job, or it is done and forgotten.
   Result<JobInfo> find(JobId id) const;
 
@@ -218,6 +227,7 @@ class Client {
   std::shared_ptr<Broker> shared_broker() const;  // Null once closed.
   // find(), which does not keep the client open.
   std::function<Result<JobInfo>(JobId)> finder() const;
+  Result<std::shared_ptr<Inspector>> open_inspector() const;
 
   std::shared_ptr<State> state_;
 };

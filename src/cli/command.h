@@ -53,6 +53,8 @@ std::vector<Command> serve_commands();
 std::vector<Command> token_commands();
 std::vector<Command> job_commands();
 std::vector<Command> queue_commands();
+std::vector<Command> queue_rules_commands();
+std::vector<Command> schedule_commands();
 std::vector<Command> dead_commands();
 std::vector<Command> move_commands();
 std::vector<Command> outbox_commands();

@@ -309,7 +309,7 @@ int export_dead(const Invocation& call) {
 }
 
 std::vector<Flag> with_filters(std::vector<Flag> flags) {
-  flags.insert(flags.begin(), {kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kMostFlag});
+  flags.insert(flags.begin(), {kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter, kMostFlag});
   flags.push_back(kUrlFlag);
   return flags;
 }

@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
+#include "cli/job_options.h"
 #include "cli/jobs.h"
 #include "cli/open_client.h"
 #include "cli/output.h"
@@ -32,109 +33,6 @@ namespace bide::cli {
 namespace {
 
 constexpr Flag kWaitFlag = {"--wait", "", "wait until the job is done or dead"};
-
-[[noreturn]] void fail_to_read(const std::string& name, int error) {
-  const int exit_code = error == EACCES || error == EPERM ? kNotPermitted : error == EIO ? kInputOutput : kNotThere;
-  throw Failure{exit_code, "cannot read the body from " + name + ": " + std::strerror(error)};
-}
-
-// Never reads more than a body may have, and one byte.
-std::string read_all(int descriptor, const std::string& name) {
-  std::string body;
-  std::array<char, 64 * 1024> buffer;
-  while (body.size() <= Limits::kBodyBytes) {
-    const std::size_t wanted = std::min(buffer.size(), Limits::kBodyBytes + 1 - body.size());
-    const ssize_t got = ::read(descriptor, buffer.data(), wanted);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_to_read(name, errno);
-    if (got == 0) return body;
-    body.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  fail_usage("the body from " + name + " has more than " + std::to_string(Limits::kBodyBytes) +
-             " bytes, which is the most; store it elsewhere and send its address");
-}
-
-// BODY as it is named on the command line: the text itself, - for stdin, @FILE.
-std::string read_body(const std::string& argument) {
-  if (argument == "-") return read_all(STDIN_FILENO, "stdin");
-  if (!argument.starts_with("@")) return argument;
-  const std::string path = argument.substr(1);
-  if (path.empty()) {
-    fail_usage("BODY: after @ the name of a file is expected; a body that begins with @ comes by stdin (-)");
-  }
-  const std::string name = core::quoted(path);
-  const platform::Descriptor file = platform::Descriptor::open(path, O_RDONLY);
-  if (!file.valid()) fail_to_read(name, errno);
-  return read_all(file.get(), name);
-}
-
-Headers headers_of(const Invocation& call) {
-  Headers headers;
-  for (const std::string& text : call.values("--header")) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      fail_usage("--header: " + core::quoted(text) + " is not NAME=VALUE");
-    }
-    headers.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return headers;
-}
-
-JobId id_of(const std::string& text) {
-  const auto id = JobId::parse(text);
-  if (!id) fail_usage("--id: " + id.error().message);
-  if (id->is_nil()) fail_usage("--id: all zeros means no id; give another UUID, or leave the flag out");
-  return *id;
-}
-
-EnqueueOptions enqueue_options(const Invocation& call) {
-  EnqueueOptions options;
-  options.queue = call.value_or("--queue", options.queue);
-  if (call.has("--delay") && call.has("--due")) fail_usage("--delay and --due: give one of them, not both");
-  options.delay = call.duration("--delay").value_or(options.delay);
-  options.due = call.time("--due");
-  options.expires = call.until("--expires");
-  options.time_limit = call.duration("--time-limit").value_or(options.time_limit);
-  options.priority = static_cast<int>(call.number("--priority", 0, -100, 100));
-  if (const auto retry = call.value("--retry")) {
-    auto policy = RetryPolicy::parse(*retry);
-    if (!policy) fail_usage("--retry: " + policy.error().message);
-    options.retry = std::move(*policy);
-  }
-  options.unique_key = call.value_or("--unique", "");
-  if (call.has("--unique") && options.unique_key.empty()) {
-    fail_usage("--unique: the key is empty; give one, or leave the flag out");
-  }
-  if (const auto id = call.value("--id")) options.id = id_of(*id);
-  options.content_type = call.value_or("--content-type", "");
-  options.headers = headers_of(call);
-  return options;
-}
-
-struct FieldFlag {
-  std::string_view field;
-  std::string_view flag;
-};
-
-// The flags that are not named after their field.
-constexpr auto kFieldFlags = std::to_array<FieldFlag>({
-    {"kind", "KIND"},
-    {"body", "BODY"},
-    {"time_limit", "--time-limit"},
-    {"unique_key", "--unique"},
-    {"headers", "--header"},
-    {"content_type", "--content-type"},
-});
-
-void check_job(const Job& job, Time moment) {
-  const auto problem = core::find_problem(job, moment);
-  if (!problem) return;
-  std::string flag = "--" + std::string(problem->field);
-  for (const FieldFlag& each : kFieldFlags) {
-    if (each.field == problem->field) flag = each.flag;
-  }
-  throw Failure{kUsage, flag + ": " + problem->message, std::string(problem->code)};
-}
 
 // Nothing is wrong with these, but hardly anybody means them.
 void warn(const Job& job, Time moment, Warnings& warnings) {
@@ -426,32 +324,24 @@ std::vector<Command> enqueue_commands() {
                   "With --ndjson it prints an id for each line; a line that is no valid job is reported with its number,\n"
                   "and the others are enqueued all the same.",
        .arguments = {{"KIND", "chooses the handler, such as send_email", true},
-                     {"BODY", "the text itself; - for stdin; @FILE for a file", true}},
-       .flags = {{"--queue", "NAME", "the line to wait in; default: default"},
-                 {"--delay", "DURATION", "not before so long from now: 250ms, 10s, 1h30m, 2d"},
-                 {"--due", "TIME", "not before this time: 2026-01-02T03:04:05Z"},
-                 {"--expires", "WHEN", "dead when it has not started by then: 1h, or 2026-01-02T03:04:05Z"},
-                 {"--retry", "POLICY",
-                  "exponential(1s,2,1h,x25), steps(10s,100s,1h), fixed(30s,x5), none; all but the last also with "
-                  "a random part, as in fixed(30s,x5,jitter=0.2); default: exponential(1s,2,1h,x25)"},
-                 {"--time-limit", "DURATION", "time limit of one attempt, 1ms to 30d; default: 30m"},
-                 {"--priority", "N", "-100 to 100; higher runs first; default: 0"},
-                 {"--unique", "KEY", "refused while another job with this key is alive"},
-                 {"--id", "UUID",
-                  "makes it harmless to enqueue the job twice: the second time nothing is written, and it says so"},
-                 {"--content-type", "TYPE", "of the body; default: application/octet-stream"},
-                 {"--header", "NAME=VALUE", "carried along with the job; may be given several times", true},
-                 kNdjsonFlag,
-                 kWaitFlag,
-                 kTimeoutFlag,
-                 kUrlFlag,
-                 kJsonFlag},
+                     kBodyArgument},
+       .flags = with_job_flags(
+           {{"--delay", "DURATION", "not before so long from now: 250ms, 10s, 1h30m, 2d"},
+            {"--due", "TIME", "not before this time: 2026-01-02T03:04:05Z"},
+            {"--expires", "WHEN", "dead when it has not started by then: 1h, or 2026-01-02T03:04:05Z"},
+            {"--id", "UUID",
+             "makes it harmless to enqueue the job twice: the second time nothing is written, and it says so"},
+            kNdjsonFlag,
+            kWaitFlag,
+            kTimeoutFlag,
+            kUrlFlag,
+            kJsonFlag}),
        .run = enqueue},
       {.path = "publish",
        .summary = "Publish an event: every queue that is bound to its topic gets a job (bide queue bind)",
        .details = "Prints the id of the event. It is durable in all of these queues when the command returns.",
        .arguments = {{"TOPIC", "words between dots, such as order.created; the kind of the jobs"},
-                     {"BODY", "the text itself; - for stdin; @FILE for a file", true}},
+                     kBodyArgument},
        .flags = {{"--delay", "DURATION", "not before so long from now: 250ms, 10s, 1h30m, 2d"},
                  {"--id", "UUID", "makes it harmless to publish the event twice"},
                  {"--content-type", "TYPE", "of the body; default: application/octet-stream"},
@@ -463,7 +353,7 @@ std::vector<Command> enqueue_commands() {
        .summary = "Send a request and print its reply",
        .details = "A worker answers it (worker.reply, or bide work). Prints the reply's bytes as they are. Exits 1 when the "
                   "handler failed, and 75 when no reply came in time.",
-       .arguments = {{"KIND", "chooses the handler"}, {"BODY", "the text itself; - for stdin; @FILE for a file", true}},
+       .arguments = {{"KIND", "chooses the handler"}, kBodyArgument},
        .flags = {{"--queue", "NAME", "the line to wait in; default: default"},
                  {"--content-type", "TYPE", "of the body; default: application/octet-stream"},
                  {kTimeoutFlag.name, "DURATION", "how long to wait for the reply; default: 5s"},

@@ -31,7 +31,7 @@ constexpr Flag kStateFlag = {"--state", "STATE", "scheduled, ready, running, don
 
 // Of the commands that act on everything that matches.
 std::vector<Flag> with_matching(std::vector<Flag> flags) {
-  const auto matching = {kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kStateFlag,
+  const auto matching = {kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter, kStateFlag,
                          Flag{"--all", "", "everything that waits"}, kMostFlag, kDryRunFlag, kYesFlag, kUrlFlag, kJsonFlag};
   flags.insert(flags.end(), matching.begin(), matching.end());
   return flags;
@@ -199,7 +199,7 @@ std::vector<Command> job_commands() {
   return {
       {.path = "job list",
        .summary = "List jobs, next due first, then dead and done ones, newest first",
-       .flags = {kStateFlag, kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
+       .flags = {kStateFlag, kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
                  kCursorFlag, kUrlFlag, kJsonFlag},
        .run = list_jobs},
       {.path = "job show",

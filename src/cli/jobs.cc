@@ -60,6 +60,7 @@ void add_definition(JsonObject& json, const JobInfo& info) {
   json.add("priority", job.priority).add("retry", job.retry.to_string()).add("time_limit_ms", job.time_limit.count());
   if (job.expires) json.add("expires", *job.expires);
   if (!job.unique_key.empty()) json.add_bytes("unique_key", job.unique_key);
+  if (!job.group.empty()) json.add_bytes("group", job.group);
   add_headers(json, job.headers);
   json.add_bytes("content_type", content_type_or_default(job.content_type));
   json.add_bytes("body", job.body);
@@ -76,6 +77,7 @@ JobFilter filter_of(const Invocation& call) {
   return {.states = {},
           .queue = call.value_or(kQueueFilter.name, ""),
           .kind = call.value_or(kKindFilter.name, ""),
+          .group = call.value_or(kGroupFilter.name, ""),
           .error = call.value_or(kErrorFilter.name, ""),
           .since = call.since(kSinceFilter.name),
           .until = call.since(kUntilFilter.name),
@@ -83,7 +85,7 @@ JobFilter filter_of(const Invocation& call) {
 }
 
 bool has_filter(const Invocation& call) {
-  const auto flags = {kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter};
+  const auto flags = {kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter};
   return std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return call.has(flag.name); });
 }
 
@@ -152,6 +154,7 @@ std::string job_text(const JobInfo& info, Time now) {
     if (job.priority != 0) fact("priority", std::to_string(job.priority));
     if (job.expires) fact("expires", moment(*job.expires));
     if (!job.unique_key.empty()) fact("unique key", job.unique_key);
+    if (!job.group.empty()) fact("group", job.group);
     for (const auto& [name, value] : job.headers) fact("header", name + ": " + value);
     fact("body", bytes_text(job.content_type, job.body));
     fact("", core::quoted(job.body));

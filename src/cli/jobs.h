@@ -19,6 +19,7 @@ namespace bide::cli {
 
 inline constexpr Flag kQueueFilter = {"--queue", "NAME", "only of this queue"};
 inline constexpr Flag kKindFilter = {"--kind", "KIND", "only of this kind"};
+inline constexpr Flag kGroupFilter = {"--group", "GROUP", "only of this group"};
 inline constexpr Flag kErrorFilter = {"--error", "TEXT", "only those whose newest error contains this"};
 inline constexpr Flag kSinceFilter = {
     "--since", "TIME", "only those that finished, or are due, at or after this time; 2h: in the last two hours"};

@@ -111,7 +111,7 @@ class WorkLog {
   std::mutex mutex_;  // One line at a time.
 };
 
-// Jobs of kinds that the worker was not asked to run. The broker hands out jobs by queue, so the worker gets them all the
+// Jobs of kinds that the worker was not asked to run. Some brokers hand out jobs by queue only, so it gets them all the
 // same: it gives them back uncharged, and leaves each alone for longer every time, up to five minutes. Safe to share
 // between threads.
 class HeldJobs {
@@ -307,7 +307,10 @@ int work(const Invocation& call) {
   };
 
   Worker worker(client, plan.worker);
-  worker.handle("*", [&](Context& context) -> Outcome {
+  // Where the broker minds kinds, no job of another kind arrives.
+  std::set<std::string> kinds = client.broker().capabilities().kinds ? plan.kinds : std::set<std::string>();
+  if (kinds.empty()) kinds.insert("*");
+  const auto handle = [&](Context& context) -> Outcome {
     const std::string& kind = context.job().kind;
     if (plan.takes(kind)) {
       log.started(context);
@@ -317,7 +320,8 @@ int work(const Invocation& call) {
       log.problem("jobs of kind " + core::quoted(kind) + " are left to other workers");
     }
     return held.hold(context);
-  });
+  };
+  for (const std::string& kind : kinds) worker.handle(kind, handle);
   worker.on_outcome([&](const Finished& finished) {
     if (plan.takes(finished.job.kind)) log.finished(finished);
   });
@@ -364,9 +368,9 @@ std::vector<Command> work_commands() {
            "job's retry policy decides; the end of stderr is the error. The program and all it has started is\n"
            "stopped at the job's time limit: SIGTERM, and SIGKILL two seconds later; it is killed when the worker is.\n"
            "A program that cannot be started costs no attempt.\n\n"
-           "Jobs of a queue go to any worker of that queue. With --kind, those of other kinds are given back\n"
-           "uncharged, to be handed out again after 1s, 2s, 4s and so on up to 5m; where much of that is to be\n"
-           "expected a queue for each kind is better.\n\n"
+           "Jobs of a queue go to any worker of that queue; with --kind, only those of these kinds. A broker that has\n"
+           "no `kinds` (bide capabilities) hands out the others all the same: they are given back uncharged, to be\n"
+           "handed out again after 1s, 2s, 4s and so on up to 5m. There a queue for each kind is better.\n\n"
            "--drain waits for scheduled jobs too, and says at the end which jobs it left: those of other kinds, and\n"
            "those of a paused queue.",
        .arguments = {{"ARGUMENT", "of the program", true, true}},

@@ -59,6 +59,13 @@ struct Client::State {
   std::shared_ptr<rpc::Requester> requester;  // From the first question for it on; likewise the gate.
   std::shared_ptr<client::PressureGate> gate;
   ClientOptions options;
+
+  Result<std::shared_ptr<Inspector>> open_inspector() const {
+    const std::lock_guard lock(mutex);
+    if (!broker) return closed();
+    if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
+    return inspector;
+  }
 };
 
 Result<Client> Client::open(std::string_view url, ClientOptions options) {
@@ -201,21 +208,30 @@ Result<Published> Client::publish_job(Job event, const Policy& pressure) {
   return std::move(answer->front());
 }
 
+Result<std::shared_ptr<Inspector>> Client::open_inspector() const { return state_->open_inspector(); }
+
 Result<JobInfo> Client::find(JobId id) const { return finder()(id); }
 
 std::function<Result<JobInfo>(JobId)> Client::finder() const {
   return [weak = std::weak_ptr(state_)](JobId id) -> Result<JobInfo> {
     const std::shared_ptr<State> state = weak.lock();
     if (!state) return closed();
-    std::shared_ptr<Inspector> inspector;
-    {
-      std::lock_guard lock(state->mutex);
-      if (!state->broker) return closed();
-      inspector = state->inspector;
-    }
-    if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
-    return wait<JobInfo>([&](auto done) { inspector->find(id, std::move(done)); });
+    const auto inspector = state->open_inspector();
+    if (!inspector) return inspector.error();
+    return wait<JobInfo>([&](auto done) { (*inspector)->find(id, std::move(done)); });
   };
+}
+
+Result<PutSchedule> Client::put_schedule(Schedule schedule) {
+  const auto inspector = open_inspector();
+  if (!inspector) return inspector.error();
+  return wait<PutSchedule>([&](auto done) { (*inspector)->put_schedule(std::move(schedule), std::move(done)); });
+}
+
+Status Client::put_rules(QueueRules rules) {
+  const auto inspector = open_inspector();
+  if (!inspector) return inspector.error();
+  return wait<void>([&](auto done) { (*inspector)->put_rules(std::move(rules), std::move(done)); });
 }
 
 Result<JobInfo> Client::wait_for(JobId id, Milliseconds timeout) const {

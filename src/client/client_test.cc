@@ -100,6 +100,8 @@ TEST_F(ClientOnEngine, AfterCloseEveryCopyAnswersWithATypedError) {
   EXPECT_EQ(copy.enqueue("a", "").error().message, "the client is closed");
   EXPECT_EQ(copy.enqueue(std::vector<Job>(2, Job{.kind = "a"}))[1].error().message, "the client is closed");
   EXPECT_EQ(copy.find(JobId()).error().message, "the client is closed");
+  EXPECT_EQ(copy.put_schedule({.name = "report"}).error().message, "the client is closed");
+  EXPECT_EQ(copy.put_rules({.queue = "mail"}).error().message, "the client is closed");
   copy.enqueue_async("a", "", {}, [](Result<JobId> id) { EXPECT_FALSE(id); });
 }
 

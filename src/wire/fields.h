@@ -188,6 +188,9 @@ std::span<const Field<JobInfo>> rows_of<JobInfo>();
 // A job's information has the fields of the job as well.
 void write_value(JsonWriter& out, const JobInfo& info);
 void read_answer(JsonReader& in, JobInfo& info);
+// A schedule's, those of the schedule and of its job.
+void write_value(JsonWriter& out, const ScheduleInfo& info);
+void read_answer(JsonReader& in, ScheduleInfo& info);
 
 // ---- Writing.
 
@@ -501,6 +504,8 @@ void add_flow_schemas(Schemas& schemas);
 void add_info_schemas(Schemas& schemas);
 void add_job_schemas(Schemas& schemas);
 void add_lease_schemas(Schemas& schemas);
+void add_rules_schemas(Schemas& schemas);
+void add_schedule_schemas(Schemas& schemas);
 void add_settle_schemas(Schemas& schemas);
 
 }  // namespace bide::wire

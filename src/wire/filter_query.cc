@@ -28,7 +28,9 @@ Problem invalid(std::string_view name, const std::string& text) {
   return make_problem("invalid_parameter", std::string(name) + ": " + text, std::string(name));
 }
 
-MaybeProblem take_limit(const std::string& text, std::size_t& out) {
+}  // namespace
+
+std::optional<Problem> take_limit(const std::string& text, std::size_t& out) {
   const auto limit = parse_whole(text);
   if (!limit || *limit < 1 || *limit > static_cast<std::int64_t>(kLongestPage)) {
     return make_problem(
@@ -39,8 +41,6 @@ MaybeProblem take_limit(const std::string& text, std::size_t& out) {
   out = static_cast<std::size_t>(*limit);
   return std::nullopt;
 }
-
-}  // namespace
 
 std::optional<Problem> read_state(std::string_view text, JobState& out) {
   std::vector<std::string_view> names;

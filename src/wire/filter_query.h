@@ -28,6 +28,7 @@ std::optional<Problem> read_list_query(const std::map<std::string, std::string>&
 std::optional<Problem> read_filter_field(std::string_view name, std::string_view value, JobFilter& filter);
 // 422 when a queue, or a kind, cannot have this name.
 std::optional<Problem> find_name_problem(const Job& named);
+std::optional<Problem> take_limit(const std::string& text, std::size_t& out);
 std::optional<Problem> read_state(std::string_view text, JobState& out);
 
 // Percent-encoded, without the question mark.

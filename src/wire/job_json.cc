@@ -213,6 +213,10 @@ void write_value_if_set(JsonWriter& out, const JobRow& row, const JobView& view)
   if (view.job.*kMember != usual_job().*kMember) write_value(out.name(row.name), view.job.*kMember);
 }
 
+void write_group(JsonWriter& out, const JobRow& row, const JobView& view) {
+  if (!view.job.group.empty()) out.bytes(row.name, view.job.group);
+}
+
 void write_past(JsonWriter& out, const JobRow& row, const JobView& view) {
   if (!view.shown() && view.job.past) write_value(out.name(row.name), *view.job.past);
 }
@@ -221,7 +225,7 @@ void write_past(JsonWriter& out, const JobRow& row, const JobView& view) {
 
 constexpr std::string_view kName = "^[A-Za-z0-9_-][A-Za-z0-9_.:-]{0,127}$";
 constexpr std::int64_t kKeyBytes = Limits::kUniqueKeyBytes;
-enum JobGroup : int { kBody = 1, kWhen, kTimeLimit, kUniqueKey, kUniqueFor };
+enum JobGroup : int { kBody = 1, kWhen, kTimeLimit, kUniqueKey, kUniqueFor, kGroup };
 
 // In the order in which they are written.
 constexpr auto kJobRows = std::to_array<JobRow>({
@@ -291,6 +295,11 @@ constexpr auto kJobRows = std::to_array<JobRow>({
         .says("Jobs of one flow are shown, cancelled and replayed together: any UUID, or #label of a job of the same "
               "request, whose id it is then."),
     row("label", kStringType, read_label).like(kName).marked(kRequestOnly).says("How others of the same request name this one: #label."),
+    row("group", kStringType, read_job_value<&Job::group>, write_group)
+        .one_of(kGroup)
+        .at_most(Limits::kGroupBytes)
+        .says("Shares the limits that its queue has for each group, such as tenant:42."),
+    row("group_base64", kStringType, read_job_value_by<&Job::group, take_base64>).one_of(kGroup),
     row("callback", kUrlType, read_reserved<kCallbackHeader>)
         .marked(kRequestOnly)
         .says("The server delivers the body there by POST. Sets the header bide-callback."),

@@ -47,6 +47,7 @@ void expect_same(const Job& a, const Job& b) {
   EXPECT_EQ(a.priority, b.priority);
   EXPECT_EQ(a.retry, b.retry);
   EXPECT_EQ(a.unique_key, b.unique_key);
+  EXPECT_EQ(a.group, b.group);
   ASSERT_EQ(a.past != nullptr, b.past != nullptr);
   if (a.past) {
     EXPECT_EQ(*a.past, *b.past);
@@ -64,7 +65,7 @@ TEST(JobJson, EveryFieldIsRead) {
   const Job job = job_of(R"json({
     "id": "018f3c1e-7d5a-7000-8000-000000000001", "kind": "resize", "queue": "images",
     "body": {"width" : 640}, "headers": {"traceparent": "00-1"}, "delay": "1h30m", "expires": "2026-01-02T00:00:00Z",
-    "time_limit": "10m", "priority": -5, "retry": "steps(10s,100s)", "unique_key": "cat",
+    "time_limit": "10m", "priority": -5, "retry": "steps(10s,100s)", "unique_key": "cat", "group": "tenant:42",
     "callback": "https://example.org/x", "on_done": "https://example.org/done", "reply_queue": "answers"})json");
   EXPECT_EQ(job.id.to_string(), "018f3c1e-7d5a-7000-8000-000000000001");
   EXPECT_EQ(job.kind, "resize");
@@ -77,6 +78,7 @@ TEST(JobJson, EveryFieldIsRead) {
   EXPECT_EQ(job.priority, -5);
   EXPECT_EQ(job.retry, RetryPolicy::steps({10s, 100s}));
   EXPECT_EQ(job.unique_key, "cat");
+  EXPECT_EQ(job.group, "tenant:42");
   EXPECT_EQ(job.headers, (Headers{{"traceparent", "00-1"},
                                   {"bide-callback", "https://example.org/x"},
                                   {"bide-on-done", "https://example.org/done"},
@@ -223,6 +225,7 @@ TEST(JobJson, AnEnvelopeReadsBackToTheSameJob) {
   job.priority = 7;
   job.retry = RetryPolicy::steps({1s, 2s});
   job.unique_key = "k\xff";
+  job.group = "g\xff";
   expect_same(job, job_of(text_of(job)));
   job.headers = {{"x", "1"}, {"x", "2"}};
   expect_same(job, job_of(text_of(job)));

@@ -8,6 +8,7 @@
 #include "core/job_rules.h"
 #include "core/number_text.h"
 #include "core/quote.h"
+#include "core/topics.h"
 #include "wire/answer.h"
 #include "wire/fields.h"
 #include "wire/info_json.h"
@@ -70,6 +71,19 @@ MaybeProblem read_one_queue(JsonReader& in, const Field<LeaseRequest>& row, Leas
   return in.ok() ? add_queue(request, std::move(share)) : std::nullopt;
 }
 
+MaybeProblem read_kinds(JsonReader& in, const Field<LeaseRequest>& row, LeaseRequest& request) {
+  if (MaybeProblem problem = read_value(in, row, request.kinds)) return problem;
+  for (const std::string& kind : request.kinds) {
+    if (core::is_name(kind) || core::is_pattern(kind)) continue;
+    return make_problem("invalid_kind_name", "kinds: invalid kind " + core::quoted(kind) + std::string(core::kNameRule) +
+                                                 "; * stands for one word between dots, # for any number",
+                        "kinds");
+  }
+  std::sort(request.kinds.begin(), request.kinds.end());
+  request.kinds.erase(std::unique(request.kinds.begin(), request.kinds.end()), request.kinds.end());
+  return std::nullopt;
+}
+
 template <auto kMember, auto kTake>
 MaybeProblem read_span(JsonReader& in, const Field<LeaseRequest>& row, LeaseRequest& request) {
   return kTake(in, row.name, request.*kMember);
@@ -104,6 +118,9 @@ constexpr auto kRequestRows = std::to_array<Field<LeaseRequest>>({
     row("poller", kStringType, read_name<LeaseRequest, &LeaseRequest::poller>)
         .at_most(Limits::kNameBytes)
         .says("Who polls. Ends its polls with /v1/leases/leave."),
+    row("kinds", list_of(kStringType), read_kinds)
+        .at_most(kMostKinds)
+        .says("Only jobs of these, which may be patterns as of events: order.*; none: of all."),
 });
 
 MaybeProblem check_span(std::string_view field, Milliseconds span, Milliseconds least, Milliseconds most) {
@@ -303,6 +320,7 @@ std::string lease_request_json(const LeaseRequest& request) {
     out.end_array().field("max", request.max).field("wait_ms", request.wait).field("lease_ms", request.lease);
     if (!request.worker.empty()) out.field("worker", request.worker);
     if (!request.poller.empty()) out.field("poller", request.poller);
+    if (!request.kinds.empty()) write_value(out.name("kinds"), request.kinds);
   });
 }
 

@@ -1,7 +1,7 @@
 // Leases as JSON: asking for them, getting them, keeping them alive.
 //
 //   lease request   {"queues":["mail",{"name":"images","weight":3}],"max":10,"wait":"30s","lease":"15s","worker":"w1",
-//                    "poller":"..."}
+//                    "poller":"...","kinds":["resize","order.*"]}
 //   answer          {"leases":[{"id":...,"token":"17","attempt":1,"due":...,"kind":...,"body":...}],"held_ms":1200}
 //   leave           {"poller":"..."}: its requests that wait are answered at once, and it is no worker any more; the
 //                   leases that it has stay valid. Answered when that is so: POST /v1/leases/leave
@@ -35,6 +35,7 @@ struct LeaseRequest {
   std::string worker = {};
   // Requests of one name are one worker to the broker, until it leaves or is not heard of again.
   std::string poller = {};
+  std::vector<std::string> kinds = {};  // Patterns as of events, sorted when read. Empty: all.
 };
 
 // A new body for a job that is being run.
@@ -58,6 +59,7 @@ inline constexpr Milliseconds kLongestWait{5 * 60 * 1000};
 inline constexpr Milliseconds kShortestLease{100};
 inline constexpr Milliseconds kLongestLease{24 * 60 * 60 * 1000};
 inline constexpr std::size_t kMostQueues = 256;
+inline constexpr std::size_t kMostKinds = 500;
 inline constexpr std::size_t kMostItems = 10'000;  // Of a batch.
 
 template <>

@@ -203,6 +203,8 @@ Schemas make_schemas() {
   add_flow_schemas(all);
   add_lease_schemas(all);
   add_settle_schemas(all);
+  add_rules_schemas(all);
+  add_schedule_schemas(all);
   add_rows("JobResult", kJobResult);
   add_rows("Edited", kEdited);
   add_rows("Cancelled", kCancelled);

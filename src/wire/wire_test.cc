@@ -193,17 +193,19 @@ TEST(LeaseJson, ARequestIsReadStrictly) {
   EXPECT_FALSE(read_lease_request("", request));
   EXPECT_EQ(request.queues[0].name, "default");
   EXPECT_FALSE(read_lease_request(
-      R"({"queues":["a",{"name":"b","weight":3}],"max":10,"wait":"30s","lease_ms":5000,"worker":"w"})", request));
+      R"({"queues":["a",{"name":"b","weight":3}],"max":10,"wait":"30s","lease_ms":5000,"worker":"w","kinds":["b.*","a","b.*"]})", request));
   ASSERT_EQ(request.queues.size(), 2u);
   EXPECT_EQ(request.queues[1].weight, 3);
   EXPECT_EQ(request.max, 10);
   EXPECT_EQ(request.wait, 30s);
   EXPECT_EQ(request.lease, 5s);
   EXPECT_EQ(request.worker, "w");
+  EXPECT_EQ(request.kinds, (std::vector<std::string>{"a", "b.*"}));
   const auto again = request;
   EXPECT_FALSE(read_lease_request(lease_request_json(again), request));
   EXPECT_EQ(request.queues[1].name, "b");
   EXPECT_EQ(request.lease, 5s);
+  EXPECT_EQ(request.kinds, again.kinds);
 
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"{", "invalid_json"},
@@ -226,6 +228,8 @@ TEST(LeaseJson, ARequestIsReadStrictly) {
       {R"({"wait":"1s","wait_ms":5})", "conflicting_fields"},
       {R"({"lease":"1ms"})", "invalid_duration"},
       {R"({"lease":"100d"})", "invalid_duration"},
+      {R"({"kinds":"a"})", "wrong_type"},
+      {R"({"kinds":["a b"]})", "invalid_kind_name"},
   };
   for (const auto& [body, code] : wrong) {
     const auto problem = read_lease_request(body, request);
@@ -439,11 +443,11 @@ TEST(Problem, EveryCodeOfCoreIsInTheTable) {
 TEST(FilterQuery, IsReadStrictly) {
   ListRequest request;
   ASSERT_FALSE(read_list_query(
-      {{"state", "ready,dead"}, {"queue", "q"}, {"since", "2026-01-01T00:00:00Z"}, {"limit", "7"}, {"cursor", "c"}},
+      {{"state", "ready,dead"}, {"queue", "q"}, {"group", "g"}, {"since", "2026-01-01T00:00:00Z"}, {"limit", "7"}, {"cursor", "c"}},
       request));
   EXPECT_EQ(request.filter.states, (std::vector<JobState>{JobState::kReady, JobState::kDead}));
   EXPECT_EQ(request.limit, 7u);
-  EXPECT_EQ(list_query(request), "limit=7&state=ready,dead&queue=q&since=2026-01-01T00%3A00%3A00.000Z&cursor=c");
+  EXPECT_EQ(list_query(request), "limit=7&state=ready,dead&queue=q&group=g&since=2026-01-01T00%3A00%3A00.000Z&cursor=c");
   for (const char* limit : {"0", "-1", "abc", "1001", "", "1.5", "99999999999999999999"}) {
     EXPECT_EQ(read_list_query({{"limit", limit}}, request)->code, "invalid_limit") << limit;
   }

@@ -95,6 +95,14 @@ Settlement AttemptRunner::conclude(CoroutineAttempt& ended) const {
   return conclude(ended.attempt(), ended.context(), [&] { return ended.take(); });
 }
 
+std::vector<std::string> AttemptRunner::kinds() const {
+  std::vector<std::string> kinds;
+  if (handlers_.contains("*")) return kinds;
+  for (const auto& [kind, handler] : handlers_) kinds.push_back(kind);
+  std::sort(kinds.begin(), kinds.end());
+  return kinds;
+}
+
 Settlement AttemptRunner::run(Attempt& attempt) {
   const Lease& lease = attempt.lease();
   const KindHandler* const handler = handler_of(lease.job.kind);

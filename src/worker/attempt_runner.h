@@ -69,6 +69,8 @@ class AttemptRunner {
   void tell_hooks(const Attempt& attempt, const Outcome& outcome, std::chrono::nanoseconds took) const;
   void report(std::string_view problem) const;
   const std::string& name() const { return name_; }
+  // Those that it has handlers for, as SubscribeOptions::kinds has them. Empty: all.
+  std::vector<std::string> kinds() const;
 
  private:
   const KindHandler* handler_of(const std::string& kind) const;

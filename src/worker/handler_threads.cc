@@ -85,6 +85,8 @@ Status HandlerThreads::subscribe() {
   const int handlers = runner_.has_coroutines() ? std::max(concurrency_, wanted_credit()) : concurrency_;
   SubscribeOptions wanted{.queues = {}, .handlers = handlers, .lease = options_.lease, .worker = runner_.name()};
   for (const WorkerQueue& queue : options_.queues) wanted.queues.push_back({queue.name, queue.weight});
+  // Where the broker minds it, no job comes that would be given back.
+  if (broker_->capabilities().kinds) wanted.kinds = runner_.kinds();
   {
     std::lock_guard lock(mutex_);
     wanted.credit = credit_ = wanted_credit();

@@ -69,6 +69,19 @@ TEST(Worker, QueuesAreTakenWithTheirWeights) {
   EXPECT_EQ(subscribed.worker, "tester");
 }
 
+TEST(Worker, TakesOnlyKindsThatItHasHandlersFor) {
+  Bench some;
+  some.worker.handle("resize", [] {});
+  some.worker.handle("order.*", [] {});
+  ASSERT_TRUE(some.worker.start());
+  EXPECT_EQ(some.broker->subscribed().kinds, (std::vector<std::string>{"order.*", "resize"}));
+  Bench all;
+  all.worker.handle("resize", [] {});
+  all.worker.handle("*", [] {});
+  ASSERT_TRUE(all.worker.start());
+  EXPECT_TRUE(all.broker->subscribed().kinds.empty());
+}
+
 TEST(Worker, NeverRunsMoreHandlersAtOnceThanItsConcurrencyAndReachesIt) {
   Bench bench({.concurrency = 3, .credit = 100});
   std::mutex mutex;

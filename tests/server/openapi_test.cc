@@ -115,6 +115,7 @@ class OpenApi : public ApiBench {
   }
   // Deliveries that end in each way, the hosts they went to, and their replays.
   void ask_about_callbacks();
+  void ask_about_schedules();
 
   static std::string json_name(Method method) {
     std::string name(to_string(method));
@@ -174,6 +175,25 @@ void OpenApi::ask_about_callbacks() {
   checked(Method::kGet, "/v1/callbacks?limit=2&before=" + field_of(page.body, "next"), "/v1/callbacks");
   checked(Method::kGet, "/v1/callbacks?limit=0", "/v1/callbacks");
   replay("018f3c1e-7d5a-7000-8000-000000000001");  // There is none.
+}
+
+void OpenApi::ask_about_schedules() {
+  const std::string one = "/v1/schedules/{name}";
+  checked(Method::kPut, "/v1/schedules/nightly", one,
+          R"({"cron":"30 7 * * mon-fri","job":{"kind":"a","queue":"q","body":{"x":1}},"owner":"tests","overlap":"skip"})");
+  checked(Method::kPut, "/v1/schedules/often", one, R"({"every":"1h","anchor":"2026-01-01T00:00:00Z","job":{"kind":"a"}})");
+  checked(Method::kPut, "/v1/schedules/wrong", one, R"({"cron":"never","job":{"kind":"a"}})");
+  checked(Method::kPost, "/v1/schedules/often/run", one + "/run");
+  checked(Method::kPost, "/v1/schedules/often/pause", one + "/pause");
+  checked(Method::kPost, "/v1/schedules/often/resume", one + "/resume");
+  checked(Method::kPost, "/v1/schedules/nobodys/run", one + "/run");
+  checked(Method::kGet, "/v1/schedules", "/v1/schedules");
+  checked(Method::kGet, "/v1/schedules/often", one);
+  checked(Method::kGet, "/v1/schedules/nobodys", one);
+  checked(Method::kGet, "/v1/schedules/often/times?limit=3", one + "/times");
+  checked(Method::kDelete, "/v1/schedules/often", one);
+  checked(Method::kGet, "/v1/schedule-times?cron=@daily", "/v1/schedule-times");
+  checked(Method::kGet, "/v1/schedule-times?cron=never", "/v1/schedule-times");
 }
 
 TEST_F(OpenApi, DescribesEveryRouteWithAnAnswer) {
@@ -287,6 +307,13 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   checked(Method::kGet, "/v1/queues/q", "/v1/queues/{name}");
   checked(Method::kPost, "/v1/queues/q/pause", "/v1/queues/{name}/pause");
   checked(Method::kPost, "/v1/queues/q/resume", "/v1/queues/{name}/resume");
+  checked(Method::kPut, "/v1/queues/q/rules", "/v1/queues/{name}/rules",
+          R"({"at_once":5,"rate":"10/s","group_rate":{"count":5,"period":"1m","burst":3},"weights":{"g":2},"ageing":"1m"})");
+  checked(Method::kPut, "/v1/queues/q/rules", "/v1/queues/{name}/rules", R"({"rate":"often"})");
+  checked(Method::kGet, "/v1/queues/q/rules", "/v1/queues/{name}/rules");
+  checked(Method::kGet, "/v1/rules", "/v1/rules");
+  checked(Method::kDelete, "/v1/queues/q/rules", "/v1/queues/{name}/rules");
+  ask_about_schedules();
   checked(Method::kPost, "/v1/queues/default/purge", "/v1/queues/{name}/purge");
   const std::string other = enqueue(R"({"kind":"a"})");
   checked(Method::kDelete, "/v1/jobs/" + other, "/v1/jobs/{id}");

@@ -176,7 +176,7 @@ class FakeBroker : public Broker {
   }
 
   Pressure pressure() const override { return {}; }
-  Capabilities capabilities() const override { return {}; }
+  Capabilities capabilities() const override { return {.kinds = true}; }
 
  private:
   class FakeSubscription : public Subscription {

@@ -110,6 +110,7 @@ void Poller::poll(int max) {
   request.lease = std::clamp(options_.lease, wire::kShortestLease, wire::kLongestLease);
   request.worker = options_.worker;
   request.poller = name_;
+  request.kinds = options_.kinds;
   const std::int64_t sent_ms = now_ms();
   // Sent by the caller at most once: a second one might take leases while those of the first are on their way.
   owner_.caller->call(

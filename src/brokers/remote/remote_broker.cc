@@ -217,6 +217,10 @@ Result<std::unique_ptr<Subscription>> RemoteBroker::subscribe(SubscribeOptions o
       return Error{ErrorCode::kInvalidArgument, "invalid queue name " + core::quoted(share.name)};
     }
   }
+  if (!capabilities_.kinds) options.kinds.clear();
+  if (options.kinds.size() > wire::kMostKinds) {
+    return Error{ErrorCode::kInvalidArgument, "a subscription names at most " + std::to_string(wire::kMostKinds) + " kinds"};
+  }
   Poller::Owner owner;
   owner.caller = caller_;
   owner.clock = &clock_;

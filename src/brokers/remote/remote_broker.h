@@ -67,6 +67,13 @@ class RemoteBroker : public Broker, public Inspector {
   void purge(std::string queue, Completion<std::uint64_t> done) override;
   void bind(Binding binding, Completion<void> done) override;
   void bindings(Completion<std::vector<Binding>> done) override;
+  void put_rules(QueueRules rules, Completion<void> done) override;
+  void rules(Completion<std::vector<QueueRules>> done) override;
+  void put_schedule(Schedule schedule, Completion<PutSchedule> done) override;
+  void schedules(Completion<std::vector<ScheduleInfo>> done) override;
+  void remove_schedule(std::string name, Completion<void> done) override;
+  void pause_schedule(std::string name, bool paused, Completion<void> done) override;
+  void run_schedule(std::string name, Completion<JobId> done) override;
 
  private:
   class Handle;

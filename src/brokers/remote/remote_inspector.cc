@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "brokers/remote/remote_broker.h"
+#include "core/job_rules.h"
+#include "core/quote.h"
 #include "core/topics.h"
 #include "core/url_escape.h"
 #include "wire/change_json.h"
@@ -9,6 +11,8 @@
 #include "wire/event_json.h"
 #include "wire/filter_query.h"
 #include "wire/info_json.h"
+#include "wire/rules_json.h"
+#include "wire/schedule_json.h"
 
 namespace bide::brokers::remote {
 
@@ -40,6 +44,7 @@ Answered confirming(Completion<void> done) {
 }
 
 std::string job_path(const JobId& id) { return "/v1/jobs/" + id.to_string(); }
+std::string schedule_path(const std::string& name) { return "/v1/schedules/" + core::escape_url(name); }
 std::string queue_path(const std::string& queue) { return "/v1/queues/" + core::escape_url(queue); }
 
 }  // namespace
@@ -138,6 +143,47 @@ void RemoteBroker::bind(Binding binding, Completion<void> done) {
 
 void RemoteBroker::bindings(Completion<std::vector<Binding>> done) {
   caller_->call({.path = "/v1/bindings"}, reading(std::move(done), wire::read_bindings));
+}
+
+void RemoteBroker::put_rules(QueueRules rules, Completion<void> done) {
+  if (!core::is_name(rules.queue)) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      "invalid queue name " + core::quoted(rules.queue) + std::string(core::kNameRule)});
+  }
+  caller_->call({.method = "PUT", .path = queue_path(rules.queue) + "/rules", .body = wire::rules_request_json(rules)},
+                confirming(std::move(done)));
+}
+
+void RemoteBroker::rules(Completion<std::vector<QueueRules>> done) {
+  caller_->call({.path = "/v1/rules"}, reading(std::move(done), wire::read_rules_list));
+}
+
+void RemoteBroker::put_schedule(Schedule schedule, Completion<PutSchedule> done) {
+  if (!core::is_name(schedule.name)) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      "invalid schedule name " + core::quoted(schedule.name) + std::string(core::kNameRule)});
+  }
+  // When the answer is lost and it is sent again, it is the same already: then nobody is told that it was made.
+  caller_->call({.method = "PUT", .path = schedule_path(schedule.name), .body = wire::schedule_request_json(schedule)},
+                reading_change(std::move(done), wire::read_put_schedule));
+}
+
+void RemoteBroker::schedules(Completion<std::vector<ScheduleInfo>> done) {
+  caller_->call({.path = "/v1/schedules"}, reading(std::move(done), wire::read_schedules));
+}
+
+void RemoteBroker::remove_schedule(std::string name, Completion<void> done) {
+  caller_->call({.method = "DELETE", .path = schedule_path(name), .repeatable = false}, confirming(std::move(done)));
+}
+
+void RemoteBroker::pause_schedule(std::string name, bool paused, Completion<void> done) {
+  caller_->call({.method = "POST", .path = schedule_path(name) + (paused ? "/pause" : "/resume")},
+                confirming(std::move(done)));
+}
+
+void RemoteBroker::run_schedule(std::string name, Completion<JobId> done) {
+  caller_->call({.method = "POST", .path = schedule_path(name) + "/run", .repeatable = false},
+                reading_change(std::move(done), wire::read_schedule_run));
 }
 
 }  // namespace bide::brokers::remote

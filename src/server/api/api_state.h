@@ -131,6 +131,8 @@ void add_publish_routes(const State& state, Routes& routes);
 void add_dead_routes(const State& state, Routes& routes);
 void add_dead_group_routes(const State& state, Routes& routes);
 void add_flow_routes(const State& state, Routes& routes);
+void add_rules_routes(const State& state, Routes& routes);
+void add_schedule_routes(const State& state, Routes& routes);
 void add_request_route(const State& state, Routes& routes);
 // GET /v1/openapi.json, which describes the routes that are there.
 void add_openapi_route(Routes& routes, std::string_view version);

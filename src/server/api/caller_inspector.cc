@@ -1,5 +1,6 @@
 #include "server/api/caller_inspector.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -108,6 +109,51 @@ class CallerInspector : public Inspector, public std::enable_shared_from_this<Ca
     });
   }
 
+  void put_rules(QueueRules rules, Completion<void> done) override {
+    if (!caller_.may_use(rules.queue)) return done(no_such_queue(rules.queue));
+    inner_.put_rules(std::move(rules), std::move(done));
+  }
+  void rules(Completion<std::vector<QueueRules>> done) override {
+    inner_.rules([self = shared_from_this(), done = std::move(done)](Result<std::vector<QueueRules>> rules) {
+      if (rules) std::erase_if(*rules, [&](const QueueRules& each) { return !self->caller_.may_use(each.queue); });
+      done(std::move(rules));
+    });
+  }
+
+  // Its job is the caller's to check.
+  void put_schedule(Schedule schedule, Completion<PutSchedule> done) override {
+    if (!caller_.is_restricted()) return inner_.put_schedule(std::move(schedule), std::move(done));
+    inner_.schedules([self = shared_from_this(), schedule = std::move(schedule),
+                      done = std::move(done)](const Result<std::vector<ScheduleInfo>>& infos) mutable {
+      if (!infos) return done(infos.error());
+      const ScheduleInfo* const found = find_schedule(*infos, schedule.name);
+      if (found != nullptr && !self->may_see(*found)) {
+        return done(Error{ErrorCode::kAlreadyExists,
+                          "the name " + core::quoted(schedule.name) + " belongs to another schedule; choose another name"});
+      }
+      self->inner_.put_schedule(std::move(schedule), std::move(done));
+    });
+  }
+  void schedules(Completion<std::vector<ScheduleInfo>> done) override {
+    inner_.schedules([self = shared_from_this(), done = std::move(done)](Result<std::vector<ScheduleInfo>> infos) {
+      if (infos) std::erase_if(*infos, [&](const ScheduleInfo& each) { return !self->may_see(each); });
+      done(std::move(infos));
+    });
+  }
+  void remove_schedule(std::string name, Completion<void> done) override {
+    after_find_schedule<void>(name, std::move(done),
+                              [this, name](Completion<void> then) { inner_.remove_schedule(name, std::move(then)); });
+  }
+  void pause_schedule(std::string name, bool paused, Completion<void> done) override {
+    after_find_schedule<void>(name, std::move(done), [this, name, paused](Completion<void> then) {
+      inner_.pause_schedule(name, paused, std::move(then));
+    });
+  }
+  void run_schedule(std::string name, Completion<JobId> done) override {
+    after_find_schedule<JobId>(name, std::move(done),
+                               [this, name](Completion<JobId> then) { inner_.run_schedule(name, std::move(then)); });
+  }
+
   // Whether each can be seen. One after the other: a request with thousands of ids takes one place in the read scheduler.
   using Seen = std::function<void(const std::shared_ptr<std::vector<Status>>&)>;
   void find_all(std::vector<JobId> ids, Seen then) {
@@ -138,6 +184,26 @@ class CallerInspector : public Inspector, public std::enable_shared_from_this<Ca
     if (!caller_.is_restricted()) return act(std::move(done));
     find(id, [self = shared_from_this(), done = std::move(done), act](const Result<JobInfo>& info) {
       if (!info) return done(info.error());
+      act(done);
+    });
+  }
+
+  bool may_see(const ScheduleInfo& info) const { return caller_.may_use(info.schedule.job.queue); }
+
+  static const ScheduleInfo* find_schedule(const std::vector<ScheduleInfo>& infos, const std::string& name) {
+    const auto found =
+        std::find_if(infos.begin(), infos.end(), [&](const ScheduleInfo& each) { return each.schedule.name == name; });
+    return found == infos.end() ? nullptr : &*found;
+  }
+
+  template <class T, class Act>
+  void after_find_schedule(const std::string& name, Completion<T> done, Act act) {
+    if (!caller_.is_restricted()) return act(std::move(done));
+    schedules([self = shared_from_this(), name, done = std::move(done), act](const Result<std::vector<ScheduleInfo>>& infos) {
+      if (!infos) return done(infos.error());
+      if (find_schedule(*infos, name) == nullptr) {
+        return done(Error{ErrorCode::kNotFound, "there is no schedule " + core::quoted(name)});
+      }
       act(done);
     });
   }

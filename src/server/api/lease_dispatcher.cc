@@ -23,9 +23,11 @@ LeaseDispatcher::LeaseDispatcher(Broker& broker, LeaseDispatcherOptions options)
 LeaseDispatcher::~LeaseDispatcher() { stop(); }
 
 LeaseDispatcher::Key LeaseDispatcher::key_of(const wire::LeaseRequest& request) const {
-  // With the number of queues: the name of a worker cannot be taken for another queue.
-  std::string key = std::to_string(request.lease.count()) + " " + std::to_string(request.queues.size());
+  // With their numbers: the name of a worker cannot be taken for another queue or kind.
+  std::string key = std::to_string(request.lease.count()) + " " + std::to_string(request.queues.size()) + " " +
+                    std::to_string(request.kinds.size());
   for (const QueueShare& share : request.queues) key += " " + share.name + "*" + std::to_string(share.weight);
+  for (const std::string& kind : request.kinds) key += " " + kind;
   return key + " ";  // The worker follows.
 }
 
@@ -49,11 +51,12 @@ Result<LeaseDispatcher::PoolPtr> LeaseDispatcher::pool_for(wire::LeaseRequest& r
   if (found != pools_.end()) return found->second;
   if (pools_.size() >= options_.most_pools) {
     return Error{ErrorCode::kOverloaded,
-                 "there are too many different lease requests (queues and lease times) at a time"};
+                 "there are too many different lease requests (queues, kinds and lease times) at a time"};
   }
   const bool named = !request.worker.empty();
   auto pool = std::make_shared<LeasePool>(key + request.worker, ++last_number_,
                                           SubscribeOptions{.queues = std::move(request.queues),
+                                                           .kinds = std::move(request.kinds),
                                                            .credit = 0,
                                                            .lease = request.lease,
                                                            .worker = named ? request.worker : std::string(kSharedName),

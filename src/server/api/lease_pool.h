@@ -1,4 +1,4 @@
-// LeasePool: the polls with the same queues, lease time and worker, their one subscription, and leases that it delivered
+// LeasePool: the polls with the same queues, kinds, lease time and worker, their one subscription, and leases that it delivered
 // and no poll has yet. Sets the delivery limit of the subscription, so that no more leases are on their way than wanted:
 //
 //     delivery limit = arrived + wanted by waiting polls + expected from pollers about to poll again - held

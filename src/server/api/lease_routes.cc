@@ -48,6 +48,10 @@ void lease(const State& state, const Request& request, Reply reply) {
   for (const QueueShare& share : wanted.queues) {
     if (auto problem = find_queue_problem(request.caller, share.name)) return refuse(reply, *problem);
   }
+  if (!wanted.kinds.empty() && !state->broker.capabilities().kinds) {
+    return refuse(reply, wire::make_problem("unsupported", "kinds: this broker hands out the jobs of a queue whatever their kind; "
+                                                           "give back what you have no handler for", "kinds"));
+  }
   wanted.poller = own_poller(request, wanted.poller);
   const auto shared = share(std::move(reply));
   const Moment begun = std::chrono::steady_clock::now();
