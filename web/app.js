@@ -3,13 +3,14 @@
 import { notify, showKeys } from './actions.js';
 import { get, post, remove, withQuery } from './api.js';
 import { h, icon, morph } from './dom.js';
+import { flow } from './flow_pages.js';
 import { enqueue, job, jobs } from './job_pages.js';
 import { about, callbacks, dead, overview, queues, workers } from './pages.js';
 import { queue, schedule as oneSchedule, schedules } from './schedule_pages.js';
 
 const kPages = { '/': overview, '/queues': queues, '/jobs': jobs, '/schedules': schedules, '/dead': dead, '/workers': workers, '/callbacks': callbacks, '/enqueue': enqueue, '/about': about };
 // Of one thing, by the first word of the address.
-const kPagesOfOne = { jobs: job, queues: queue, schedules: oneSchedule };
+const kPagesOfOne = { jobs: job, flows: flow, queues: queue, schedules: oneSchedule };
 const kNavigation = [['/', 'Overview', 'overview', 'o'], ['/queues', 'Queues', 'queues', 'q'], ['/jobs', 'Jobs', 'jobs', 'j'], ['/schedules', 'Schedules', 'schedules', 's'], ['/dead', 'Dead', 'dead', 'd'], ['/workers', 'Workers', 'workers', 'w'], ['/callbacks', 'Callbacks', 'callbacks', 'c'], ['/about', 'About', 'about', 'a']];
 const kRetry = 3_000;
 
@@ -45,7 +46,7 @@ async function signOut() {
 function frame(content) {
   const { session } = app;
   const path = app.ctx?.path ?? '/';
-  const isCurrent = (to) => (to === '/' ? path === '/' : path.startsWith(to)) || (to === '/jobs' && path === '/enqueue');
+  const isCurrent = (to) => (to === '/' ? path === '/' : path.startsWith(to)) || (to === '/jobs' && (path === '/enqueue' || path.startsWith('/flows/')));
   return h('div', { class: 'frame' },
     h('a', { class: 'skip', href: '#content', on: { click: (event) => { event.preventDefault(); document.getElementById('content').focus(); } } }, 'Skip to the content'),
     h('header', { class: 'top' },
@@ -123,7 +124,7 @@ function drawSignIn(message = '') {
 
 function route() {
   const path = location.pathname;
-  const one = /^\/(jobs|queues|schedules)\/([^/]+)$/.exec(path);
+  const one = /^\/(jobs|flows|queues|schedules)\/([^/]+)$/.exec(path);
   const page = one ? kPagesOfOne[one[1]] : kPages[path] ?? overview;
   const query = Object.fromEntries(new URLSearchParams(location.search));
   const scopes = app.session?.scopes ?? [];
@@ -215,7 +216,7 @@ document.addEventListener('click', (event) => {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const anchor = event.target.closest?.('a[href]');
   if (anchor) {
-    const to = new URL(anchor.href, location.href);
+    const to = new URL(anchor.getAttribute('href'), location.href);
     if (to.origin !== location.origin || to.pathname.startsWith('/v1/') || anchor.getAttribute('href').startsWith('#')) return;
     event.preventDefault();
     go(to.pathname + to.search);

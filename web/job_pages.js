@@ -3,18 +3,22 @@
 import { askForTime, attempt, cancelJobs, confirm, deleteJobs, matching, replayJobs, runBulk } from './actions.js';
 import { get, patch, post, remove, withQuery } from './api.js';
 import { h, icon } from './dom.js';
-import { bytes, plural, shortId, span, when, whole } from './format.js';
+import { flowOf, meter, relations } from './flow_pages.js';
+import { bytes, percent, plural, shortId, span, when, whole } from './format.js';
+import { askForEdit, content } from './job_edit.js';
 import { card, code, empty, head, link, reason, state, table } from './pages.js';
 
-const kStates = ['ready', 'running', 'scheduled', 'dead', 'done'];
-const kFilters = ['state', 'queue', 'kind', 'error', 'since', 'until'];
+const kStates = ['ready', 'running', 'scheduled', 'waiting', 'dead', 'done'];
+const kFilters = ['state', 'queue', 'kind', 'group', 'flow', 'header', 'error', 'since', 'until'];
 const kSince = [['', 'any time'], ['5m', 'last 5 minutes'], ['1h', 'last hour'], ['24h', 'last day'], ['7d', 'last week']];
 const kSpans = { '5m': 300_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 };
 
 // As the API has it: the page says "last hour", the API wants a moment.
 function filterOf(query) {
   const filter = {};
-  for (const name of kFilters) filter[name] = query[name];
+  for (const name of kFilters) if (name !== 'header') filter[name] = query[name];
+  const [, name, value] = /^([^=]+)=(.*)$/.exec(query.header ?? '') ?? [];
+  if (name) filter[`header.${name}`] = value;
   if (kSpans[query.since]) filter.since = new Date(Date.now() - kSpans[query.since]).toISOString();
   return filter;
 }
@@ -44,8 +48,10 @@ async function actOnAll(ctx, count, { title, text, action, danger, verb, act }) 
 async function countMatching(ctx) {
   const filter = filterOf(ctx.query);
   if (ctx.query.state === 'dead') {
-    const { queue, kind, error, since, until } = filter;
-    const chosen = Object.fromEntries(Object.entries({ queue, kind, error, since, until }).filter(([, value]) => value));
+    const headers = Object.fromEntries(Object.entries(filter).filter(([name]) => name.startsWith('header.')).map(([name, value]) => [name.slice(7), value]));
+    const { queue, kind, group, flow, error, since, until } = filter;
+    const chosen = Object.fromEntries(Object.entries({ queue, kind, group, flow, error, since, until }).filter(([, value]) => value));
+    if (Object.keys(headers).length > 0) chosen.headers = headers;
     return (await post('/v1/dead/replay', { filter: chosen, dry_run: true })).matched;
   }
   let count = 0;
@@ -67,7 +73,7 @@ function bulkButtons(ctx) {
       h('button', { class: 'small quiet', on: { click: with_count({ title: 'Delete', text: 'All dead jobs that match the filters are deleted, for good.', action: 'Delete', danger: true, verb: 'deleted', act: deleteJobs }) } }, 'Delete all that match'),
     ];
   }
-  if (['ready', 'scheduled'].includes(ctx.query.state) && ctx.can.write && ctx.capabilities.cancel) {
+  if (['ready', 'scheduled', 'waiting'].includes(ctx.query.state) && ctx.can.write && ctx.capabilities.cancel) {
     return [h('button', { class: 'small quiet', on: { click: with_count({ title: 'Cancel', text: 'All jobs that match the filters are taken out, for good.', action: 'Cancel', danger: true, verb: 'cancelled', act: cancelJobs }) } }, 'Cancel all that match')];
   }
   return [];
@@ -75,9 +81,9 @@ function bulkButtons(ctx) {
 
 function filterForm(ctx) {
   const change = (name) => (event) => ctx.go(withQuery('/jobs', { ...ctx.query, cursor: '', [name]: event.target.value.trim() }), { replace: true });
-  const field = (name, title, list) => h('label', {}, h('span', {}, title), h('input', { name, value: ctx.query[name] ?? '', placeholder: 'any', autocomplete: 'off', spellcheck: 'false', list, on: { change: change(name) } }));
+  const field = (name, title, list, placeholder = 'any') => h('label', {}, h('span', {}, title), h('input', { name, value: ctx.query[name] ?? '', placeholder, autocomplete: 'off', spellcheck: 'false', list, on: { change: change(name) } }));
   return h('form', { class: 'filter', role: 'search', 'aria-label': 'Filter jobs', on: { submit: (event) => { event.preventDefault(); event.target.querySelector(':focus')?.blur(); } } },
-    field('kind', 'Kind'), field('queue', 'Queue'), field('error', 'Error contains'),
+    field('kind', 'Kind'), field('queue', 'Queue'), field('error', 'Error contains'), field('header', 'Header', null, 'tenant=acme'),
     h('label', {}, h('span', {}, ['dead', 'done'].includes(ctx.query.state) ? 'Ended' : 'Due'),
       h('select', { name: 'since', value: ctx.query.since ?? '', on: { change: change('since') } }, kSince.map(([value, text]) => h('option', { value, selected: (ctx.query.since ?? '') === value }, text)))),
     kFilters.some((name) => name !== 'state' && ctx.query[name]) ? link(withQuery('/jobs', { state: ctx.query.state }), { class: 'button small' }, 'Clear') : null);
@@ -127,20 +133,6 @@ export const jobs = {
 
 // ---- One job.
 
-function content(job, name, type) {
-  if (job[name] !== undefined) return { text: typeof job[name] === 'string' ? job[name] : JSON.stringify(job[name]), pretty: typeof job[name] === 'string' ? job[name] : JSON.stringify(job[name], null, 2) };
-  if (job[`${name}_text`] !== undefined) {
-    const text = job[`${name}_text`];
-    try {
-      return { text, pretty: JSON.stringify(JSON.parse(text), null, 2) };
-    } catch {
-      return { text, pretty: text };
-    }
-  }
-  if (job[`${name}_base64`] !== undefined) return { text: job[`${name}_base64`], pretty: null, binary: true, type };
-  return null;
-}
-
 function contentCard(title, body, type) {
   if (!body || body.text === '') return card(title, {}, h('p', { class: 'muted' }, 'Empty.'));
   const raw = h('details', {}, h('summary', {}, 'Raw'), h('pre', { tabindex: '0' }, body.text));
@@ -158,8 +150,14 @@ function timeline(job) {
   if (job.state === 'dead') events.push({ kind: 'dead', at: job.finished, title: `Dead: ${({ exhausted: 'its attempts are used up', rejected: 'its handler rejected it', expired: 'it did not start in time', poison: 'it killed its workers' })[job.dead_reason] ?? job.dead_reason ?? ''}` });
   if (job.state === 'scheduled') events.push({ kind: 'muted', at: job.due, title: job.attempts > 0 ? `Attempt ${job.attempts + 1} is due` : 'It is due' });
   if (job.state === 'ready') events.push({ kind: 'muted', at: job.due, title: 'Ready, and waits for a worker' });
-  if (job.note) events.push({ kind: 'muted', title: 'Given back', text: job.note });
+  if (job.state === 'waiting') events.push({ kind: 'muted', title: `Waits for ${plural(job.waits_for ?? 0, 'other job')}` });
+  if (job.note) events.push(job.note.startsWith('edited') ? { kind: 'muted', title: 'Changed by hand', text: job.note } : { kind: 'muted', title: 'Given back', text: job.note });
   return h('ol', { class: 'timeline' }, events.map((event) => h('li', { class: event.kind }, h('div', {}, h('strong', {}, event.title), ' ', event.at ? h('span', { class: 'muted' }, when(event.at)) : null), event.text ? h('p', { class: 'error-text' }, event.text) : null)));
+}
+
+function stepsCard(steps) {
+  if (steps.length === 0) return null;
+  return card('Steps that are done', {}, h('ol', { class: 'timeline' }, steps.map((step) => h('li', { key: step.name, class: 'ok' }, h('div', {}, h('strong', {}, step.name)), step.result || step.result_base64 ? h('p', { class: 'mono wrap' }, step.result ?? `${step.result_base64} (base64)`) : null))));
 }
 
 function jobButtons(job, ctx) {
@@ -167,6 +165,7 @@ function jobButtons(job, ctx) {
   const missing = [];
   const change = (text, properties, what) => buttons.push(h('button', { ...properties, on: { click: what } }, text));
   const waits = job.state === 'scheduled' || job.state === 'ready';
+  const edit = () => change('Edit', {}, async () => { if (await askForEdit(job, ctx)) ctx.reload(); });
   if (job.state === 'scheduled' && ctx.can.write) {
     if (ctx.capabilities.hasten) change('Run now', { class: 'primary' }, async () => { if (await attempt(() => patch(`/v1/jobs/${job.id}`, { delay_ms: 0 }), 'It is due now')) ctx.reload(); });
     else missing.push('run a job before it is due');
@@ -181,12 +180,14 @@ function jobButtons(job, ctx) {
   }
   if (job.state === 'dead' && ctx.can.admin) {
     change('Replay', { class: 'primary' }, async () => { if (await attempt(() => replayJobs([job.id]), 'It is put back, with a fresh budget of attempts')) ctx.reload(); });
-    if (ctx.can.write) change('Edit and enqueue', {}, () => ctx.go(withQuery('/enqueue', { from: job.id })));
+    if (ctx.can.write && ctx.capabilities.edit) edit();
+    else if (ctx.can.write) change('Edit and enqueue', {}, () => ctx.go(withQuery('/enqueue', { from: job.id })));
     change('Delete', { class: 'quiet' }, async () => {
       if (await confirm({ title: 'Delete this job?', text: 'It is gone for good.', action: 'Delete', danger: true }) && await attempt(() => deleteJobs([job.id]), 'Deleted')) ctx.go('/dead');
     });
   }
-  if ((waits || job.state === 'running') && ctx.can.write) {
+  if (waits && ctx.can.write && ctx.capabilities.edit) edit();
+  if ((waits || ['running', 'waiting'].includes(job.state)) && ctx.can.write) {
     if (ctx.capabilities.cancel) {
       change('Cancel', { class: 'quiet' }, async () => {
         const text = job.state === 'running' ? 'Its worker is told to stop. If it does not finish the job, no other will.' : 'It is taken out for good.';
@@ -202,9 +203,9 @@ export const job = {
   every: 2_000,
   async load(ctx) {
     const [info, explanation] = await Promise.all([get(`/v1/jobs/${ctx.id}`, ctx.signal), get(`/v1/jobs/${ctx.id}/explain`, ctx.signal).catch(() => null)]);
-    return { info, explanation };
+    return { info, explanation, inFlow: await flowOf(info, ctx.signal) };
   },
-  view({ info, explanation }, ctx) {
+  view({ info, explanation, inFlow }, ctx) {
     const row = (name, ...value) => [h('dt', {}, name), h('dd', {}, ...value)];
     const headers = Array.isArray(info.headers) ? info.headers : Object.entries(info.headers ?? {});
     const { buttons, missing } = jobButtons(info, ctx);
@@ -214,10 +215,12 @@ export const job = {
         h('div', {}, h('p', { class: 'crumbs' }, link('/jobs', {}, 'Jobs'), ' / ', h('span', { class: 'mono' }, info.id)), h('h1', {}, info.kind, ' ', state(info.state))),
         h('div', { class: 'row-buttons' }, buttons)),
       explanation ? h('p', { class: `explanation ${info.state}` }, icon(info.state === 'dead' ? 'alert' : info.state === 'done' ? 'check' : 'clock'), explanation.text) : null,
+      info.progress ? h('p', { class: 'job-progress' }, meter(info.progress.part, 'Progress of the attempt'), h('span', {}, percent(info.progress.part, 1), info.progress.note ? `, ${info.progress.note}` : '')) : null,
       missing.length > 0 ? reason(`This broker cannot ${missing.join(', nor ')}. ${ctx.capabilities.why_not}`) : null,
       h('div', { class: 'columns job-columns' },
         h('div', { class: 'stack' },
           card('Timeline', {}, timeline(info)),
+          stepsCard(info.steps ?? []),
           info.state === 'done' ? contentCard('Result', result, info.result_content_type) : contentCard('Body', content(info, 'body'), info.content_type)),
         h('div', { class: 'stack' },
           card('Facts', {}, h('dl', { class: 'facts' },
@@ -228,10 +231,12 @@ export const job = {
             info.priority !== undefined ? row('Priority', info.priority) : null,
             info.retry !== undefined ? row('Retry', h('span', { class: 'mono wrap' }, typeof info.retry === 'string' ? info.retry : JSON.stringify(info.retry))) : null,
             info.time_limit_ms !== undefined ? row('Time limit', span(info.time_limit_ms)) : null,
+            info.group ? row('Group', link(withQuery('/jobs', { group: info.group }), {}, info.group)) : null,
             info.unique_key ? row('Unique key', h('span', { class: 'mono wrap' }, info.unique_key)) : null,
             info.expires ? row('Expires', when(info.expires)) : null,
             info.callback ? row('Callback', h('span', { class: 'mono wrap' }, info.callback)) : null,
             info.counts && info.counts.failed + info.counts.timed_out + info.counts.lost + info.counts.crashed > 0 ? row('Ended badly', Object.entries(info.counts).filter(([, count]) => count > 0).map(([name, count]) => `${count} ${name.replace('_', ' ')}`).join(', ')) : null)),
+          relations(info, inFlow),
           headers.length > 0 ? card('Headers', {}, h('dl', { class: 'facts headers' }, headers.map(([name, value]) => row(h('span', { class: 'mono wrap' }, name), h('span', { class: 'mono wrap' }, value))))) : null)),
     ];
   },

@@ -52,6 +52,7 @@ std::vector<Command> work_commands();
 std::vector<Command> serve_commands();
 std::vector<Command> token_commands();
 std::vector<Command> job_commands();
+std::vector<Command> flow_commands();
 std::vector<Command> queue_commands();
 std::vector<Command> queue_rules_commands();
 std::vector<Command> schedule_commands();

@@ -309,7 +309,8 @@ int export_dead(const Invocation& call) {
 }
 
 std::vector<Flag> with_filters(std::vector<Flag> flags) {
-  flags.insert(flags.begin(), {kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter, kMostFlag});
+  flags.insert(flags.begin(), kMostFlag);
+  flags.insert(flags.begin(), kFilterFlags.begin(), kFilterFlags.end());
   flags.push_back(kUrlFlag);
   return flags;
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,15 +17,18 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
-#include "cli/job_options.h"
+#include "cli/job_flags.h"
 #include "cli/jobs.h"
 #include "cli/open_client.h"
 #include "cli/output.h"
 #include "core/completion.h"
+#include "core/did_you_mean.h"
+#include "core/job_ids.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "core/topics.h"
 #include "platform/descriptor.h"
+#include "platform/random.h"
 #include "wire/batch_json.h"
 
 namespace bide::cli {
@@ -163,6 +166,7 @@ class LinesEnqueuer {
     auto problem = wire::read_ndjson_batch(line, now(), batch);
     if (!problem && !batch.items.empty()) problem = batch.items.front().problem;
     if (problem) return report(number, {ErrorCode::kInvalidArgument, problem->detail});
+    if (auto label = resolve(batch.items.front())) return report(number, *label);
     bytes_ += line.size();
     jobs_.push_back(std::move(batch.items.front().job));
     numbers_.push_back(number);
@@ -196,6 +200,31 @@ class LinesEnqueuer {
   }
 
  private:
+  // Puts ids in place of the labels of lines before.
+  std::optional<Error> resolve(wire::BatchItem& item) {
+    const auto find = [&](const std::string& label) -> Result<JobId> {
+      if (const auto found = labels_.find(label); found != labels_.end()) return found->second;
+      return Error{ErrorCode::kInvalidArgument, "no valid line before this one has the label " + core::quoted(label)};
+    };
+    for (const std::string& label : item.labels.after) {
+      const auto id = find(label);
+      if (!id) return id.error();
+      item.job.after.push_back(*id);
+    }
+    if (!item.labels.label.empty()) {
+      if (item.job.id.is_nil()) item.job.id = ids_.next(now().time_since_epoch().count(), random_.next());
+      if (!labels_.emplace(item.labels.label, item.job.id).second) {
+        return Error{ErrorCode::kInvalidArgument, "the label " + core::quoted(item.labels.label) + " is that of a line before"};
+      }
+    }
+    if (!item.labels.flow.empty()) {
+      const auto id = find(item.labels.flow);
+      if (!id) return id.error();
+      item.job.flow = *id;
+    }
+    return std::nullopt;
+  }
+
   std::string sums() const {
     return std::to_string(enqueued_) + " lines were enqueued, " + std::to_string(failed_) + " were not";
   }
@@ -221,6 +250,9 @@ class LinesEnqueuer {
   const Client& client_;
   std::vector<Job> jobs_;
   std::vector<std::size_t> numbers_;
+  std::map<std::string, JobId> labels_;
+  core::JobIdSource ids_;
+  platform::SystemRandom random_;
   std::size_t bytes_ = 0;
   std::uint64_t enqueued_ = 0;
   std::uint64_t failed_ = 0;
@@ -268,11 +300,11 @@ int enqueue(const Invocation& call) {
     warnings.add("--priority: this broker carries it and does not obey it");
   }
   const Enqueued enqueued = enqueue_one(client, job);
-  if (enqueued.existed) warn_existed(client, job, warnings);
+  if (enqueued.existed && enqueued.id == job.id) warn_existed(client, job, warnings);
   if (call.has(kWaitFlag.name)) return wait_and_print(client, enqueued.id, timeout, call.json(), &warnings);
-  print(call,
-        JsonObject().add("id", enqueued.id).add("existed", enqueued.existed).add("warnings", warnings.to_json()),
-        enqueued.id.to_string() + "\n");
+  JsonObject json;
+  json.add("id", enqueued.id).add("existed", enqueued.existed).add("replaced", enqueued.replaced);
+  print(call, json.add("warnings", warnings.to_json()), enqueued.id.to_string() + "\n");
   return kOk;
 }
 
@@ -322,13 +354,17 @@ std::vector<Command> enqueue_commands() {
        .summary = "Add a job; it is durable when the command returns",
        .details = "Prints the id of the job. With --wait it prints the job's result, and exits 1 when the job is dead.\n"
                   "With --ndjson it prints an id for each line; a line that is no valid job is reported with its number,\n"
-                  "and the others are enqueued all the same.",
+                  "and the others are enqueued all the same. A line can name those before it by their label: after a\n"
+                  "line with \"label\":\"fetch\" another may say \"after\":[\"#fetch\"].",
        .arguments = {{"KIND", "chooses the handler, such as send_email", true},
                      kBodyArgument},
        .flags = with_job_flags(
            {{"--delay", "DURATION", "not before so long from now: 250ms, 10s, 1h30m, 2d"},
             {"--due", "TIME", "not before this time: 2026-01-02T03:04:05Z"},
             {"--expires", "WHEN", "dead when it has not started by then: 1h, or 2026-01-02T03:04:05Z"},
+            {"--after", "ID", "waits until this job is done; may be given several times", true},
+            {"--after-death", "WHAT", "when one of them dies: hold, until it is replayed; cancel this one; run it"},
+            {"--flow", "ID", "shown, cancelled and replayed with the others of this flow (bide flow show): any UUID"},
             {"--id", "UUID",
              "makes it harmless to enqueue the job twice: the second time nothing is written, and it says so"},
             kNdjsonFlag,

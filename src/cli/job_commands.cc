@@ -13,11 +13,13 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
+#include "cli/job_flags.h"
 #include "cli/jobs.h"
 #include "cli/open_client.h"
 #include "cli/output.h"
 #include "core/quote.h"
 #include "core/time_text.h"
+#include "wire/edit_json.h"
 
 namespace bide::cli {
 
@@ -27,13 +29,21 @@ constexpr Flag kPageFlag = {"--limit", "N", "jobs on a page, 1 to 1000; default:
 constexpr Argument kIdArgument = {"ID", "of the job"};
 constexpr Argument kIdsArgument = {"ID", "of the job; several are fine", false, true};
 constexpr Argument kMaybeIdsArgument = {"ID", "of the job; without any, the flags choose", true, true};
-constexpr Flag kStateFlag = {"--state", "STATE", "scheduled, ready, running, done or dead; may be given several times", true};
+constexpr Flag kStateFlag = {"--state", "STATE", "scheduled, ready, waiting, running, done or dead; may be given several times", true};
 
 // Of the commands that act on everything that matches.
 std::vector<Flag> with_matching(std::vector<Flag> flags) {
-  const auto matching = {kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter, kStateFlag,
-                         Flag{"--all", "", "everything that waits"}, kMostFlag, kDryRunFlag, kYesFlag, kUrlFlag, kJsonFlag};
-  flags.insert(flags.end(), matching.begin(), matching.end());
+  flags.insert(flags.end(), kFilterFlags.begin(), kFilterFlags.end());
+  const auto others = {kStateFlag, Flag{"--all", "", "everything that waits"}, kMostFlag, kDryRunFlag, kYesFlag, kUrlFlag, kJsonFlag};
+  flags.insert(flags.end(), others.begin(), others.end());
+  return flags;
+}
+
+std::vector<Flag> list_flags() {
+  std::vector<Flag> flags = {kStateFlag};
+  flags.insert(flags.end(), kFilterFlags.begin(), kFilterFlags.end());
+  const auto others = {kPageFlag, kCursorFlag, kUrlFlag, kJsonFlag};
+  flags.insert(flags.end(), others.begin(), others.end());
   return flags;
 }
 
@@ -44,7 +54,7 @@ struct Part {
 };
 
 std::vector<Part> parts_of(const JobFilter& filter) {
-  std::vector<Part> parts = {{"live.", {JobState::kScheduled, JobState::kReady, JobState::kRunning}},
+  std::vector<Part> parts = {{"live.", {JobState::kScheduled, JobState::kReady, JobState::kWaiting, JobState::kRunning}},
                              {"finished.", {JobState::kDone, JobState::kDead}}};
   if (filter.states.empty()) return parts;
   for (Part& part : parts) {
@@ -58,7 +68,7 @@ std::vector<Part> parts_of(const JobFilter& filter) {
 
 JobPage page_of(const Client& client, JobFilter filter, const Part& part, std::string cursor, std::size_t limit) {
   filter.states = part.states;
-  return ask<JobPage>([&](auto done) { client.inspector().list(filter, std::move(cursor), limit, std::move(done)); });
+  return list_page(client, filter, std::move(cursor), limit);
 }
 
 // A page of jobs in the order people expect: what is still to come first, next due first; then what is finished, newest
@@ -131,25 +141,25 @@ int retry(const Invocation& call) {
                         }));
 }
 
-// What matches the filter, for cancel and reschedule. Without --state it is what waits: a running attempt is meant only when
-// that is said.
-JobFilter filter_of_waiting(const Invocation& call) {
+// What matches the filter, for cancel and reschedule. Without --state it is these: a running attempt is meant only when that
+// is said.
+JobFilter filter_of_waiting(const Invocation& call, std::vector<JobState> usual) {
   if (!has_filter(call) && call.values("--state").empty() && !call.has("--all")) {
     fail_usage("which ones? Give ids, a filter such as --kind, or --all for everything that waits");
   }
   JobFilter filter = filter_of(call);
   for (const std::string& state : call.values("--state")) filter.states.push_back(parse_state(state));
-  if (filter.states.empty()) filter.states = {JobState::kScheduled, JobState::kReady};
+  if (filter.states.empty()) filter.states = std::move(usual);
   return filter;
 }
 
 int cancel(const Invocation& call) {
   if (call.arguments().empty()) {
-    const JobFilter filter = filter_of_waiting(call);
+    const JobFilter filter = filter_of_waiting(call, {JobState::kScheduled, JobState::kReady, JobState::kWaiting});
     Client client = open_client(call, Missing::kRefuse);
     // With one state, only those that are still in it.
     const CancelOptions options{.state = filter.states.size() == 1 ? std::optional(filter.states[0]) : std::nullopt};
-    return change_matching(call, client, filter, {"cancel", "cancelled"}, [&](const std::vector<JobId>& ids) {
+    return change_matching(call, client, {filter}, {"cancel", "cancelled"}, [&](const std::vector<JobId>& ids) {
       return ask<std::vector<Status>>([&](auto done) { client.inspector().cancel(ids, options, std::move(done)); });
     });
   }
@@ -173,19 +183,47 @@ std::vector<Status> reschedule_all(const Client& client, const std::vector<JobId
   return statuses;
 }
 
-int reschedule(const Invocation& call) {
-  if (call.has("--due") == call.has("--delay")) fail_usage("give one of --due and --delay");
+// By --due or --delay.
+std::optional<Time> due_of(const Invocation& call, Warnings& warnings) {
+  if (call.has("--due") && call.has("--delay")) fail_usage("--delay and --due: give one of them, not both");
   const auto delay = call.duration("--delay");
-  const Time due = delay ? now() + *delay : *call.time("--due");
-  if (due > now() + Limits::kDelay || due < now() - Limits::kDelay) {
-    fail_usage("--due: " + core::format_time(due) + " is too far away; allowed: within 100 years of now");
+  const auto due = delay ? now() + *delay : call.time("--due");
+  if (due && (*due > now() + Limits::kDelay || *due < now() - Limits::kDelay)) {
+    fail_usage("--due: " + core::format_time(*due) + " is too far away; allowed: within 100 years of now");
   }
+  if (due && *due < now()) warnings.add("--due is in the past: the job runs now");
+  return due;
+}
+
+int edit(const Invocation& call) {
+  const JobId id = call.job_id(0);
   Warnings warnings(call.json());
-  if (due < now()) warnings.add("--due is in the past: the job runs now");
+  JobEdit edit{.content_type = call.value("--content-type"), .queue = call.value("--queue"), .retry = retry_of(call),
+               .time_limit = call.duration("--time-limit"), .due = due_of(call, warnings)};
+  if (const auto body = call.value("--body")) edit.body = read_body(*body);
+  if (call.has("--header") && call.has("--no-headers")) fail_usage("--header and --no-headers: give one of them, not both");
+  if (call.has("--header") || call.has("--no-headers")) edit.headers = headers_of(call);
+  if (call.has("--priority")) edit.priority = static_cast<int>(call.number("--priority", 0, -100, 100));
+  check_job(wire::edited(edit), now());
+  if (wire::is_empty(edit)) fail_usage("what is to be different? Give --body, --queue or another flag");
+  Client client = open_client(call, Missing::kRefuse);
+  const auto changed = [&](auto done) {
+    // So much can brokers do, too, that cannot change the rest.
+    if (wire::is_reschedule(edit)) return client.inspector().reschedule(id, *edit.due, std::move(done));
+    client.inspector().edit(id, edit, std::move(done));
+  };
+  return print_statuses(call, "edited", {id}, {wait<void>(changed)}, &warnings);
+}
+
+int reschedule(const Invocation& call) {
+  Warnings warnings(call.json());
+  const auto given = due_of(call, warnings);
+  if (!given) fail_usage("give one of --due and --delay");
+  const Time due = *given;
   if (call.arguments().empty()) {
-    const JobFilter filter = filter_of_waiting(call);
+    const JobFilter filter = filter_of_waiting(call, {JobState::kScheduled, JobState::kReady});
     Client client = open_client(call, Missing::kRefuse);
-    return change_matching(call, client, filter, {"reschedule", "rescheduled"},
+    return change_matching(call, client, {filter}, {"reschedule", "rescheduled"},
                            [&](const std::vector<JobId>& ids) { return reschedule_all(client, ids, due); });
   }
   const std::vector<JobId> ids = call.job_ids();
@@ -199,8 +237,7 @@ std::vector<Command> job_commands() {
   return {
       {.path = "job list",
        .summary = "List jobs, next due first, then dead and done ones, newest first",
-       .flags = {kStateFlag, kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter, kPageFlag,
-                 kCursorFlag, kUrlFlag, kJsonFlag},
+       .flags = list_flags(),
        .run = list_jobs},
       {.path = "job show",
        .summary = "Show everything about one job",
@@ -224,10 +261,27 @@ std::vector<Command> job_commands() {
        .run = retry},
       {.path = "job cancel",
        .summary = "Take jobs out; a running attempt is told to stop",
-       .details = "Without ids it takes out the scheduled and ready jobs that match, after asking, or those of --state.",
+       .details = "Without ids it takes out the scheduled, ready and waiting jobs that match, after asking, or those of --state.",
        .arguments = {kMaybeIdsArgument},
        .flags = with_matching({}),
        .run = cancel},
+      {.path = "job edit",
+       .summary = "Change a job that waits or is dead: body, headers, queue, rules, due time",
+       .details = "What no flag names stays as it is. A job that runs meanwhile is not changed.",
+       .arguments = {kIdArgument},
+       .flags = {{"--body", "BODY", "the text itself; - for stdin; @FILE for a file"},
+                 {"--content-type", "TYPE", "of the body"},
+                 {"--header", "NAME=VALUE", "in place of all that it has; may be given several times", true},
+                 {"--no-headers", "", "it has none any more"},
+                 {"--queue", "NAME", "the line to wait in"},
+                 {"--priority", "N", "-100 to 100; higher runs first"},
+                 {"--retry", "POLICY", "as for bide enqueue"},
+                 {"--time-limit", "DURATION", "time limit of one attempt, 1ms to 30d"},
+                 {"--due", "TIME", "the new time: 2026-01-02T03:04:05Z"},
+                 {"--delay", "DURATION", "or so long from now"},
+                 kUrlFlag,
+                 kJsonFlag},
+       .run = edit},
       {.path = "job reschedule",
        .summary = "Give waiting jobs another due time",
        .details = "Without ids it is given to everything that waits and matches, after asking.",

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "cli/job_flags.h"
+#include "core/broker_answers.h"
 #include "core/did_you_mean.h"
 #include "core/duration.h"
 #include "core/job_rules.h"
@@ -61,6 +63,8 @@ void add_definition(JsonObject& json, const JobInfo& info) {
   if (job.expires) json.add("expires", *job.expires);
   if (!job.unique_key.empty()) json.add_bytes("unique_key", job.unique_key);
   if (!job.group.empty()) json.add_bytes("group", job.group);
+  if (job.unique_for.count() > 0) json.add("unique_for_ms", job.unique_for.count());
+  if (job.on_conflict != OnConflict::kRefuse) json.add("on_conflict", to_string(job.on_conflict));
   add_headers(json, job.headers);
   json.add_bytes("content_type", content_type_or_default(job.content_type));
   json.add_bytes("body", job.body);
@@ -78,6 +82,8 @@ JobFilter filter_of(const Invocation& call) {
           .queue = call.value_or(kQueueFilter.name, ""),
           .kind = call.value_or(kKindFilter.name, ""),
           .group = call.value_or(kGroupFilter.name, ""),
+          .flow = call.has(kFlowFilter.name) ? id_of(kFlowFilter.name, *call.value(kFlowFilter.name)) : JobId(),
+          .headers = headers_of(call),
           .error = call.value_or(kErrorFilter.name, ""),
           .since = call.since(kSinceFilter.name),
           .until = call.since(kUntilFilter.name),
@@ -85,16 +91,21 @@ JobFilter filter_of(const Invocation& call) {
 }
 
 bool has_filter(const Invocation& call) {
-  const auto flags = {kQueueFilter, kKindFilter, kGroupFilter, kErrorFilter, kSinceFilter, kUntilFilter};
-  return std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return call.has(flag.name); });
+  return std::any_of(kFilterFlags.begin(), kFilterFlags.end(), [&](const Flag& flag) { return call.has(flag.name); });
+}
+
+JobPage list_page(const Client& client, const JobFilter& filter, std::string cursor, std::size_t most) {
+  JobPage page = ask<JobPage>(
+      [&](auto done) { client.inspector().list(filter, std::move(cursor), std::min(kPage, most), std::move(done)); });
+  // Not every broker knows of groups, flows and headers; what does not match must not be acted on.
+  std::erase_if(page.jobs, [&](const JobInfo& info) { return !core::matches(filter, info.job); });
+  return page;
 }
 
 JobPage list_all(const Client& client, const JobFilter& filter, std::size_t most, std::string cursor) {
   JobPage all{.jobs = {}, .next = std::move(cursor)};
   do {
-    JobPage page = ask<JobPage>([&](auto done) {
-      client.inspector().list(filter, all.next, std::min(kPage, most - all.jobs.size()), std::move(done));
-    });
+    JobPage page = list_page(client, filter, all.next, most - all.jobs.size());
     std::move(page.jobs.begin(), page.jobs.end(), std::back_inserter(all.jobs));
     all.next = std::move(page.next);
   } while (!all.next.empty() && all.jobs.size() < most);
@@ -105,7 +116,7 @@ JobState parse_state(std::string_view text) {
   std::vector<std::string_view> names;
   std::string list;
   for (const JobState state :
-       {JobState::kScheduled, JobState::kReady, JobState::kRunning, JobState::kDone, JobState::kDead}) {
+       {JobState::kScheduled, JobState::kReady, JobState::kWaiting, JobState::kRunning, JobState::kDone, JobState::kDead}) {
     if (to_string(state) == text) return state;
     names.push_back(to_string(state));
     list += (list.empty() ? "" : ", ") + std::string(to_string(state));
@@ -118,7 +129,13 @@ JsonObject job_json(const JobInfo& info) {
   json.add("id", info.job.id).add("kind", info.job.kind).add("queue", info.job.queue);
   json.add("state", to_string(info.state));
   json.add("due", info.finished ? std::nullopt : std::optional(info.due)).add("attempts", info.attempts);
+  if (!info.job.flow.is_nil()) json.add("flow", info.job.flow);
+  if (!info.job.after.empty()) {
+    json.add("after", info.job.after).add("after_death", to_string(info.job.after_death)).add("waits_for", info.waits_for);
+  }
   add_definition(json, info);
+  if (info.progress) json.add("progress", *info.progress);
+  if (!info.steps.empty()) json.add("steps", info.steps);
   if (!info.worker.empty()) json.add_bytes("worker", info.worker);
   if (!info.note.empty()) json.add_bytes("note", info.note);
   if (info.finished) json.add("finished", *info.finished);
@@ -142,7 +159,14 @@ std::string job_text(const JobInfo& info, Time now) {
   if (info.dead_reason) state += ", " + std::string(to_string(*info.dead_reason));
   if (!info.worker.empty()) state += ", by " + info.worker;
   fact("state", state);
+  if (info.progress) fact("progress", percent_text(info.progress->part * 100) + (info.progress->note.empty() ? "" : ", " + info.progress->note));
   fact(info.finished ? "finished" : "due", moment(info.finished.value_or(info.due)));
+  if (!job.flow.is_nil()) fact("flow", job.flow.to_string());
+  if (info.state == JobState::kWaiting) {
+    fact("waits for", std::to_string(info.waits_for) + " of " + std::to_string(job.after.size()) + " jobs; when one dies: " +
+                          std::string(to_string(job.after_death)));
+  }
+  for (const JobId& id : job.after) fact("after", id.to_string());
   if (info.state == JobState::kDone) {
     fact("attempts", std::to_string(info.attempts));
   } else {
@@ -153,7 +177,10 @@ std::string job_text(const JobInfo& info, Time now) {
     fact("time limit", core::format_duration(job.time_limit));
     if (job.priority != 0) fact("priority", std::to_string(job.priority));
     if (job.expires) fact("expires", moment(*job.expires));
-    if (!job.unique_key.empty()) fact("unique key", job.unique_key);
+    if (!job.unique_key.empty()) {
+      fact("unique key", job.unique_key +
+                             (job.unique_for.count() > 0 ? ", for " + core::format_duration(job.unique_for) + " at least" : ""));
+    }
     if (!job.group.empty()) fact("group", job.group);
     for (const auto& [name, value] : job.headers) fact("header", name + ": " + value);
     fact("body", bytes_text(job.content_type, job.body));
@@ -164,6 +191,7 @@ std::string job_text(const JobInfo& info, Time now) {
     fact("", core::quoted(info.result));
   }
   if (!info.note.empty()) fact("note", info.note);
+  for (const Step& step : info.steps) fact("step", step.name + ": " + core::quoted(step.result));
   for (const AttemptError& error : info.history) {
     fact("attempt " + std::to_string(error.attempt),
          core::format_time(error.at) + " " + std::string(to_string(error.fault)) + ": " + error.text);
@@ -171,11 +199,16 @@ std::string job_text(const JobInfo& info, Time now) {
   return table.text();
 }
 
+std::string percent_text(double percent) {
+  const auto tenths = static_cast<std::int64_t>(percent * 10);
+  return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) + " %";
+}
+
 std::string queue_table(const std::vector<QueueInfo>& queues, Time now) {
-  Table table({"queue", "scheduled", "ready", "running", "dead", "done", "workers", "oldest ready", ""},
-              {kLeft, kRight, kRight, kRight, kRight, kRight, kRight});
+  Table table({"queue", "scheduled", "ready", "waiting", "running", "dead", "done", "workers", "oldest ready", ""},
+              {kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight});
   for (const QueueInfo& queue : queues) {
-    table.row({queue.name, std::to_string(queue.scheduled), std::to_string(queue.ready), std::to_string(queue.running),
+    table.row({queue.name, std::to_string(queue.scheduled), std::to_string(queue.ready), std::to_string(queue.waiting), std::to_string(queue.running),
                std::to_string(queue.dead), std::to_string(queue.done), std::to_string(queue.workers),
                queue.oldest_ready ? relative_time(*queue.oldest_ready, now) : "-", queue.paused ? "paused" : ""});
   }
@@ -271,25 +304,26 @@ int print_plan(const Invocation& call, Verb verb, const std::map<std::string, st
   return kOk;
 }
 
-int change_matching(const Invocation& call, const Client& client, JobFilter filter, Verb verb,
+int change_matching(const Invocation& call, const Client& client, std::vector<JobFilter> filters, Verb verb,
                     const std::function<std::vector<Status>(const std::vector<JobId>&)>& apply) {
-  filter.bodies = false;
   const auto most = static_cast<std::size_t>(call.number(kMostFlag.name, kNoLimit, 1, kNoLimit));
   StatusLine status;
   std::vector<JobId> ids;
   std::map<std::string, std::uint64_t> kinds;
-  std::string cursor;
-  do {
-    status.show("looking: " + std::to_string(ids.size()) + " jobs match");
-    JobPage page = ask<JobPage>([&](auto done) {
-      client.inspector().list(filter, cursor, std::min(kPage, most - ids.size()), std::move(done));
-    });
-    for (const JobInfo& info : page.jobs) {
-      ids.push_back(info.job.id);
-      ++kinds[info.job.kind];
+  for (JobFilter& filter : filters) {
+    filter.bodies = false;
+    std::string cursor;
+    while (ids.size() < most) {
+      status.show("looking: " + std::to_string(ids.size()) + " jobs match");
+      JobPage page = list_page(client, filter, cursor, most - ids.size());
+      for (const JobInfo& info : page.jobs) {
+        ids.push_back(info.job.id);
+        ++kinds[info.job.kind];
+      }
+      cursor = std::move(page.next);
+      if (cursor.empty()) break;
     }
-    cursor = std::move(page.next);
-  } while (!cursor.empty() && ids.size() < most);
+  }
   status.clear();
   if (call.has(kDryRunFlag.name)) return print_plan(call, verb, kinds);
   if (!ids.empty()) confirm(call, std::string(verb.name) + " " + std::to_string(ids.size()) + " jobs");

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,17 +20,23 @@ namespace bide::cli {
 
 inline constexpr Flag kQueueFilter = {"--queue", "NAME", "only of this queue"};
 inline constexpr Flag kKindFilter = {"--kind", "KIND", "only of this kind"};
-inline constexpr Flag kGroupFilter = {"--group", "GROUP", "only of this group"};
+inline constexpr Flag kGroupFilter = {"--group", "NAME", "only of this group"};
+inline constexpr Flag kFlowFilter = {"--flow", "ID", "only of this flow"};
+inline constexpr Flag kHeaderFilter = {"--header", "NAME=VALUE", "only with this header; several must all be there", true};
 inline constexpr Flag kErrorFilter = {"--error", "TEXT", "only those whose newest error contains this"};
 inline constexpr Flag kSinceFilter = {
     "--since", "TIME", "only those that finished, or are due, at or after this time; 2h: in the last two hours"};
 inline constexpr Flag kUntilFilter = {
     "--until", "TIME", "only those that finished, or are due, up to this time; 2h: more than two hours ago"};
+inline constexpr std::array kFilterFlags = {kQueueFilter,  kKindFilter,  kGroupFilter, kFlowFilter,
+                                            kHeaderFilter, kErrorFilter, kSinceFilter, kUntilFilter};
 inline constexpr Flag kCursorFlag = {"--cursor", "CURSOR", "where the page before ended"};
 
 // By the flags above.
 JobFilter filter_of(const Invocation& call);
 bool has_filter(const Invocation& call);
+// A page of what matches. Throws Failure.
+JobPage list_page(const Client& client, const JobFilter& filter, std::string cursor, std::size_t most);
 // Every job that matches, from the cursor on and up to `most`, page by page; `next` is where to go on. Throws Failure.
 JobPage list_all(const Client& client, const JobFilter& filter, std::size_t most, std::string cursor = {});
 // Reads "dead" or "scheduled"; throws Failure with the list.
@@ -40,6 +47,7 @@ JobState parse_state(std::string_view text);
 JsonObject job_json(const JobInfo& info);
 // Everything about one job, a line for each fact.
 std::string job_text(const JobInfo& info, Time now);
+std::string percent_text(double percent);  // "62.5 %"
 std::string queue_table(const std::vector<QueueInfo>& queues, Time now);
 std::string audit_text(const AuditReport& report);
 // "in 5m", "2h ago", "now".
@@ -62,10 +70,10 @@ struct Verb {
   std::string_view done;  // "cancelled"
 };
 
-// Counts what matches (--limit), asks or says what would be done (--yes, --dry-run), and acts in pieces, so that work goes on
+// Counts what matches one of the filters (--limit), asks or says what would be done (--yes, --dry-run), and acts in pieces, so that work goes on
 // meanwhile; `apply` gives what became of each of them. Prints the sums. Throws Failure, with the first problem, when it did
 // not work for all.
-int change_matching(const Invocation& call, const Client& client, JobFilter filter, Verb verb,
+int change_matching(const Invocation& call, const Client& client, std::vector<JobFilter> filters, Verb verb,
                     const std::function<std::vector<Status>(const std::vector<JobId>&)>& apply);
 // How many would be dealt with, by kind; for --dry-run.
 int print_plan(const Invocation& call, Verb verb, const std::map<std::string, std::uint64_t>& kinds);

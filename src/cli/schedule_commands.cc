@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
-#include "cli/job_options.h"
+#include "cli/job_flags.h"
 #include "cli/jobs.h"
 #include "cli/open_client.h"
 #include "cli/output.h"

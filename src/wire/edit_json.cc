@@ -46,9 +46,7 @@ std::optional<Problem> read_edit(std::string_view body, Time now, JobEdit& edit)
   take(edit.time_limit, job.time_limit, "time_limit", "time_limit_ms");
   take(edit.due, job.due, "due");
   if (fields.has("delay") || fields.has("delay_ms")) edit.due = now + job.delay;
-  for (const JobRow& row : edit_rows()) {
-    if (fields.has(row)) return std::nullopt;
-  }
+  if (!is_empty(edit)) return std::nullopt;
   return make_problem("missing_field", "nothing is to be different; give due, delay, body, headers, queue, priority, retry or time_limit", "due");
 }
 
@@ -72,9 +70,15 @@ std::string edit_json(const JobEdit& edit) {
   return object_text(write_edit, job.body.size() + 100);
 }
 
+bool is_empty(const JobEdit& edit) {
+  return !edit.body && !edit.content_type && !edit.headers && !edit.queue && !edit.priority && !edit.retry &&
+         !edit.time_limit && !edit.due;
+}
+
 bool is_reschedule(const JobEdit& edit) {
-  return edit.due && !edit.body && !edit.content_type && !edit.headers && !edit.queue && !edit.priority && !edit.retry &&
-         !edit.time_limit;
+  JobEdit others = edit;
+  others.due.reset();
+  return edit.due && is_empty(others);
 }
 
 Job edited(const JobEdit& edit) {

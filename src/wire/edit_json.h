@@ -20,6 +20,7 @@ namespace bide::wire {
 std::optional<Problem> read_edit(std::string_view body, Time now, JobEdit& edit);
 std::string edit_json(const JobEdit& edit);
 
+bool is_empty(const JobEdit& edit);
 // Nothing but the due time is to be different: that much every broker can do that reschedules.
 bool is_reschedule(const JobEdit& edit);
 // The job as far as the edit says what it is.

@@ -112,6 +112,41 @@ class DashboardTest(command.CommandTest):
         page.find("td", "hands")
         self.assert_no_problems(page)
 
+    def test_a_dead_job_is_edited_and_replayed(self):
+        url = self.serve(without_token=True)
+        page = self.make_browser()
+        job = self.enqueue(kind="mail", retry="none", body={"to": "annn@example.org"}, headers={"tenant": "acme"}, priority=3)
+        self.run_attempt({"outcome": "dead", "error": "no such address"})
+        page.open(f"{url}/jobs/{job}")
+        page.find("h1 .state", "dead")
+        page.click("button", "Edit")
+        body = page.find("#edit-body")
+        body.clear()
+        body.type('{"to": "ann@example.org"}')
+        queue = page.find("#edit-queue")
+        queue.clear()
+        queue.type("a b")
+        page.click("dialog button", "Save and replay")
+        page.find("dialog [role=alert]", "invalid queue name")  # Nothing has changed, and the dialog stays.
+        queue.clear()
+        queue.type("slow")
+        page.click("dialog button", "Save and replay")
+        page.find("h1 .state", "ready")
+        shown = self.api("GET", f"/v1/jobs/{job}")[1]
+        self.assertEqual((shown["body"], shown["queue"], shown["headers"], shown["priority"], shown["content_type"]),
+                         ({"to": "ann@example.org"}, "slow", {"tenant": "acme"}, 3, "application/json"))
+        # While it waits it can be changed as well; what is not touched stays.
+        page.click("button", "Edit")
+        page.find("#edit-headers").type("\nregion: eu")
+        page.click("dialog button", "Save")
+        page.find(".headers dt", "region")
+        self.assertEqual(self.api("GET", f"/v1/jobs/{job}")[1]["headers"], {"tenant": "acme", "region": "eu"})
+        page.open(f"{url}/jobs?header=region%3Deu")
+        page.find("td", "mail")
+        page.open(f"{url}/jobs?header=region%3Dus")
+        page.wait_for_text("No job matches")
+        self.assert_no_problems(page, allowed=("422",))
+
     def test_a_queue_is_paused_and_resumed_and_a_job_enqueued(self):
         url = self.serve(without_token=True)
         page = self.make_browser()

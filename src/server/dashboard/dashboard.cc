@@ -41,7 +41,8 @@ constexpr std::string_view kPolicy =
 
 // Addresses of the one page: which of its views to show is for its script to see.
 constexpr auto kPages = std::to_array<std::string_view>(
-    {"/", "/queues", "/queues/{name}", "/jobs", "/jobs/{id}", "/schedules", "/schedules/{name}", "/dead", "/workers", "/callbacks", "/enqueue", "/about"});
+    {"/", "/queues", "/queues/{name}", "/jobs", "/jobs/{id}", "/flows/{id}", "/schedules", "/schedules/{name}", "/dead", "/workers",
+     "/callbacks", "/enqueue", "/about"});
 
 std::string unzipped(std::string_view bytes) {
   std::string text;

@@ -1,4 +1,4 @@
-#include "cli/job_options.h"
+#include "cli/job_flags.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,9 +9,12 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "core/did_you_mean.h"
+#include "core/enums.h"
 #include "core/job_rules.h"
 #include "core/quote.h"
 #include "platform/descriptor.h"
+#include "wire/fields.h"
 
 namespace bide::cli {
 
@@ -33,25 +36,6 @@ std::string read_all(int descriptor, const std::string& name) {
              " bytes, which is the most; store it elsewhere and send its address");
 }
 
-Headers headers_of(const Invocation& call) {
-  Headers headers;
-  for (const std::string& text : call.values("--header")) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      fail_usage("--header: " + core::quoted(text) + " is not NAME=VALUE");
-    }
-    headers.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return headers;
-}
-
-JobId id_of(const std::string& text) {
-  const auto id = JobId::parse(text);
-  if (!id) fail_usage("--id: " + id.error().message);
-  if (id->is_nil()) fail_usage("--id: all zeros means no id; give another UUID, or leave the flag out");
-  return *id;
-}
-
 struct FieldFlag {
   std::string_view field;
   std::string_view flag;
@@ -65,9 +49,12 @@ constexpr auto kJobFlags = std::to_array<Flag>({
     {"--time-limit", "DURATION", "time limit of one attempt, 1ms to 30d; default: 30m"},
     {"--priority", "N", "-100 to 100; higher runs first; default: 0"},
     {"--unique", "KEY", "refused while another job with this key is alive"},
+    {"--unique-for", "DURATION", "the key is held at least so long, whatever becomes of the job"},
+    {"--on-conflict", "WHAT",
+     "when another job holds the key: refuse; existing prints its id; replace takes its place while it waits"},
     {"--group", "GROUP", "shares the limits that the queue has for each group (bide queue rules), such as tenant:42"},
     {"--content-type", "TYPE", "of the body; default: application/octet-stream"},
-    {"--header", "NAME=VALUE", "carried along with the job; may be given several times", true},
+    kHeadersFlag,
 });
 
 // The flags that are not named after their field.
@@ -77,6 +64,19 @@ constexpr auto kFieldFlags = std::to_array<FieldFlag>({
     {"unique_key", "--unique"},
     {"headers", "--header"},
 });
+
+// One of the names of an enumeration; the first when the flag is not given.
+template <class E>
+E choice_of(const Invocation& call, std::string_view flag) {
+  const auto given = call.value(flag);
+  if (!given) return E{};
+  const wire::Names names = wire::names_until<core::kLast<E>>();
+  const auto found = std::find(names.begin(), names.end(), *given);
+  if (found != names.end()) return static_cast<E>(found - names.begin());
+  std::string known;
+  for (const std::string_view name : names) known += (known.empty() ? "" : ", ") + std::string(name);
+  fail_usage(std::string(flag) + ": " + core::quoted(*given) + " is not one of " + known + core::did_you_mean(*given, names));
+}
 
 }  // namespace
 
@@ -98,6 +98,39 @@ std::string read_body(const std::string& argument) {
   return read_all(file.get(), name);
 }
 
+Headers headers_of(const Invocation& call) {
+  Headers headers;
+  for (const std::string& text : call.values("--header")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      fail_usage("--header: " + core::quoted(text) + " is not NAME=VALUE");
+    }
+    headers.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return headers;
+}
+
+std::optional<RetryPolicy> retry_of(const Invocation& call) {
+  const auto text = call.value("--retry");
+  if (!text) return std::nullopt;
+  auto policy = RetryPolicy::parse(*text);
+  if (!policy) fail_usage("--retry: " + policy.error().message);
+  return std::move(*policy);
+}
+
+JobId id_of(std::string_view flag, const std::string& text) {
+  const auto id = JobId::parse(text);
+  if (!id) fail_usage(std::string(flag) + ": " + id.error().message);
+  if (id->is_nil()) fail_usage(std::string(flag) + ": all zeros means no id; give another UUID, or leave the flag out");
+  return *id;
+}
+
+std::vector<JobId> ids_of(const Invocation& call, std::string_view flag) {
+  std::vector<JobId> ids;
+  for (const std::string& text : call.values(flag)) ids.push_back(id_of(flag, text));
+  return ids;
+}
+
 std::vector<Flag> with_job_flags(std::vector<Flag> others) {
   others.insert(others.begin(), kJobFlags.begin(), kJobFlags.end());
   return others;
@@ -112,17 +145,18 @@ EnqueueOptions enqueue_options(const Invocation& call) {
   options.expires = call.until("--expires");
   options.time_limit = call.duration("--time-limit").value_or(options.time_limit);
   options.priority = static_cast<int>(call.number("--priority", 0, -100, 100));
-  if (const auto retry = call.value("--retry")) {
-    auto policy = RetryPolicy::parse(*retry);
-    if (!policy) fail_usage("--retry: " + policy.error().message);
-    options.retry = std::move(*policy);
-  }
-  options.group = call.value_or("--group", "");
+  options.retry = retry_of(call).value_or(options.retry);
   options.unique_key = call.value_or("--unique", "");
   if (call.has("--unique") && options.unique_key.empty()) {
     fail_usage("--unique: the key is empty; give one, or leave the flag out");
   }
-  if (const auto id = call.value("--id")) options.id = id_of(*id);
+  options.unique_for = call.duration("--unique-for").value_or(options.unique_for);
+  options.on_conflict = choice_of<OnConflict>(call, "--on-conflict");
+  options.group = call.value_or("--group", "");
+  options.after = ids_of(call, "--after");
+  options.after_death = choice_of<AfterDeath>(call, "--after-death");
+  if (const auto flow = call.value("--flow")) options.flow = id_of("--flow", *flow);
+  if (const auto id = call.value("--id")) options.id = id_of("--id", *id);
   options.content_type = call.value_or("--content-type", "");
   options.headers = headers_of(call);
   return options;
