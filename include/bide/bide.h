@@ -2,18 +2,22 @@
 
 #pragma once
 
+#include "bide/backup.h"
 #include "bide/body.h"
 #include "bide/broker.h"
 #include "bide/client.h"
 #include "bide/context.h"
 #include "bide/coroutine.h"
+#include "bide/dead_groups.h"
 #include "bide/enqueue_options.h"
 #include "bide/events.h"
 #include "bide/flow.h"
 #include "bide/inspector.h"
 #include "bide/job.h"
 #include "bide/job_id.h"
+#include "bide/kind.h"
 #include "bide/lease.h"
+#include "bide/metrics.h"
 #include "bide/middleware.h"
 #include "bide/pressure.h"
 #include "bide/queue_rules.h"

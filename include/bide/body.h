@@ -26,6 +26,14 @@ concept HasBodyCodec = requires(const T& value, std::string_view body) {
   { BodyCodec<T>::kContentType } -> std::convertible_to<std::string_view>;
 };
 
+// The one place that says what is missing.
+template <class T>
+constexpr void require_body_codec() {
+  static_assert(HasBodyCodec<T>,
+                "this type cannot be the body of a job yet: include <bide/json.h> and give it to_json and from_json "
+                "(NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Type, field, ...)), or specialise bide::BodyCodec<Type>");
+}
+
 // Bytes are themselves; everything else needs a codec.
 template <class T>
 concept TypedBody = !std::convertible_to<const T&, std::string_view>;

@@ -49,6 +49,7 @@
 #include "bide/coroutine.h"
 #include "bide/enqueue_options.h"
 #include "bide/inspector.h"
+#include "bide/kind.h"
 #include "bide/pressure.h"
 #include "bide/request.h"
 #include "bide/result.h"
@@ -64,6 +65,7 @@ class PressureGate;
 
 struct ClientOptions {
   PressurePolicy pressure = {};            // Of what is enqueued and published without one of its own.
+  bool metrics = false;                    // What goes through is counted, for metrics_text() (bide/metrics.h).
   std::shared_ptr<Broker> outbox = {};     // Where PressurePolicy::spill() leads. open() knows it from the URL.
 };
 
@@ -91,12 +93,32 @@ class Client {
   // The same with a body of a type of yours; see bide/body.h and bide/json.h.
   template <TypedBody T>
   Result<JobId> enqueue(std::string_view kind, const T& body, const EnqueueOptions& options = {}) {
-    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    return enqueue_job(typed_job(kind, body, options), options.pressure);
+    return enqueue_job(make_typed_job(kind, body, options), options.pressure);
+  }
+  // Of a kind that was declared (bide/kind.h), with its options but for what `change` changes.
+  template <class T>
+  Result<JobId> enqueue(const Kind<T>& kind, const std::type_identity_t<T>& body, const ChangeOptions& change = {}) {
+    return enqueue_job(make_typed_job(kind, body, change), kind.options.pressure);
   }
 
   // One result for each job, in order; they succeed and fail one by one.
   std::vector<Result<JobId>> enqueue(std::vector<Job> jobs);
+  template <class T>
+  std::vector<Result<JobId>> enqueue_all(std::string_view kind, const std::vector<T>& bodies, const EnqueueOptions& options = {}) {
+    std::vector<Job> jobs;
+    for (const T& body : bodies) jobs.push_back(make_typed_job(kind, body, options));
+    return enqueue(std::move(jobs));
+  }
+  template <class T>
+  std::vector<Result<JobId>> enqueue_all(const Kind<T>& kind, const std::type_identity_t<std::vector<T>>& bodies) {
+    return enqueue_all(kind.name, bodies, kind.options);
+  }
+
+  // From now on called with every job and event before this client and its copies hand it to the broker, in the order in which
+  // they were added: to add headers, choose a queue, or refuse it with an error, which is what the enqueue then answers. On
+  // the thread that enqueues. Not for requests, and not for the effects of handlers, which are part of their outcome.
+  using EnqueueHook = std::function<Status(Job&)>;
+  void use(EnqueueHook hook);
 
   // Returns at once. The completion runs on a thread of the broker: it must not block, nor call a blocking method of
   // the client.
@@ -115,8 +137,7 @@ class Client {
     static_assert(coroutine::kMayBeAwaitedWith<Body>, "give the body as a variable; see bide/coroutine.h");
     using T = std::remove_cvref_t<Body>;
     if constexpr (TypedBody<T>) {
-      static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-      return job_awaitable(typed_job(kind, body, options), options.pressure);
+      return job_awaitable(make_typed_job<T>(kind, body, options), options.pressure);
     } else {
       return job_awaitable(make_job(kind, std::string(std::string_view(body)), options), options.pressure);
     }
@@ -132,8 +153,7 @@ class Client {
   Result<Published> publish(std::string_view topic, std::string_view body, const EnqueueOptions& options = {});
   template <TypedBody T>
   Result<Published> publish(std::string_view topic, const T& body, const EnqueueOptions& options = {}) {
-    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    return publish_job(typed_job(topic, body, options), options.pressure);
+    return publish_job(make_typed_job(topic, body, options), options.pressure);
   }
 
   // Asks a worker and waits for its reply; see bide/request.h. T is Reply, std::string, void or a type with a BodyCodec. The
@@ -191,6 +211,23 @@ class Client {
 
   // Waits until the job is done or dead. kUnavailable: it was neither in time. kNotFound: also when it is removed.
   Result<JobInfo> wait_for(JobId id, Milliseconds timeout) const;
+  // The result itself, as a type with a BodyCodec, or as std::string. kHandlerFailed: the job is dead, with its newest error.
+  // kInvalidArgument: its result is no T.
+  template <class T>
+  Result<T> wait_for(JobId id, Milliseconds timeout) const {
+    return decode_reply<T>(wait_for_result(id, timeout));
+  }
+
+  // What people do with jobs, and wait for. The errors are those of Inspector, and kUnsupported where there is none.
+  Status cancel(JobId id) const;
+  Status reschedule(JobId id, Time due) const;
+  Status replay(JobId id, const ReplayOptions& options = {}) const;
+  // One for each, in order.
+  Result<std::vector<Status>> cancel(std::vector<JobId> ids) const;
+  Result<std::vector<Status>> replay(std::vector<JobId> ids, const ReplayOptions& options = {}) const;
+  Result<std::vector<QueueInfo>> queues() const;
+  Status pause(std::string queue, bool paused = true) const;
+  Result<Explanation> explain(JobId id) const;
 
   // What the broker wants now: kBlocked and kUnreachable once the client is closed.
   Pressure pressure() const;
@@ -210,12 +247,6 @@ class Client {
   friend class Worker;
   struct State;
 
-  template <class T>
-  static Job typed_job(std::string_view kind, const T& body, const EnqueueOptions& options) {
-    Job job = make_job(kind, BodyCodec<T>::encode(body), options);
-    if (options.content_type.empty()) job.content_type = BodyCodec<T>::kContentType;
-    return job;
-  }
   using Policy = std::optional<PressurePolicy>;
   Result<JobId> enqueue_job(Job job, const Policy& pressure);
   Result<Published> publish_job(Job event, const Policy& pressure);
@@ -227,7 +258,10 @@ class Client {
   std::shared_ptr<Broker> shared_broker() const;  // Null once closed.
   // find(), which does not keep the client open.
   std::function<Result<JobInfo>(JobId)> finder() const;
-  Result<std::shared_ptr<Inspector>> open_inspector() const;
+  Result<std::shared_ptr<Inspector>> shared_inspector() const;
+  Result<Reply> wait_for_result(JobId id, Milliseconds timeout) const;
+  // What hooks make of them; an error for each that they refuse, which is then left out.
+  std::vector<std::optional<Error>> run_hooks(std::vector<Job>& jobs) const;
 
   std::shared_ptr<State> state_;
 };

@@ -30,6 +30,7 @@
 #include "bide/body.h"
 #include "bide/coroutine.h"
 #include "bide/enqueue_options.h"
+#include "bide/kind.h"
 #include "bide/lease.h"
 #include "bide/request.h"
 #include "bide/result.h"
@@ -82,10 +83,11 @@ class Context {
   Result<JobId> enqueue(std::string_view kind, std::string_view body, const EnqueueOptions& options = {});
   template <TypedBody T>
   Result<JobId> enqueue(std::string_view kind, const T& body, const EnqueueOptions& options = {}) {
-    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    Job job = make_job(kind, BodyCodec<T>::encode(body), options);
-    if (options.content_type.empty()) job.content_type = BodyCodec<T>::kContentType;
-    return enqueue(std::move(job));
+    return enqueue(make_typed_job(kind, body, options));
+  }
+  template <class T>
+  Result<JobId> enqueue(const Kind<T>& kind, const std::type_identity_t<T>& body, const ChangeOptions& change = {}) {
+    return enqueue(make_typed_job(kind, body, change));
   }
   Result<JobId> enqueue(Job job);
 
@@ -127,8 +129,8 @@ class Context {
   void set_result(std::string_view result, std::string_view content_type = {});
   template <TypedBody T>
   void set_result(const T& result) {
-    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    set_result(BodyCodec<T>::encode(result), BodyCodec<T>::kContentType);
+    require_body_codec<T>();
+    if constexpr (HasBodyCodec<T>) set_result(BodyCodec<T>::encode(result), BodyCodec<T>::kContentType);
   }
 
   // The body of the next attempt, if there is one: a state machine goes on where it stopped. Waits for the broker; when
@@ -199,8 +201,8 @@ class Context {
   Settlement settlement(Outcome outcome = Done{}) const;
   template <TypedBody T>
   Status save_body(const T& body) {
-    static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    return save_body(std::string_view(BodyCodec<T>::encode(body)));
+    require_body_codec<T>();
+    if constexpr (HasBodyCodec<T>) return save_body(std::string_view(BodyCodec<T>::encode(body)));
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bide/backup.h"
 #include "bide/broker.h"
 #include "bide/queue_rules.h"
 #include "bide/schedule.h"
@@ -17,7 +18,7 @@
 namespace bide {
 
 struct JobInfo {
-  Job job = {};  // Without the body once it is done.
+  Job job = {};  // Once it is done, only id, kind and queue are sure to be there; see `whole`.
   JobState state = JobState::kScheduled;
   Time due = {};
   std::uint32_t attempts = 0;  // Started so far.
@@ -33,6 +34,7 @@ struct JobInfo {
   std::string note = {};                    // Why it was returned, if it was.
   std::string result = {};                  // Done, while kept.
   std::string result_content_type = {};
+  bool whole = false;  // Done: the job is still kept as it was enqueued, with body and headers.
 };
 
 struct QueueInfo {
@@ -196,6 +198,15 @@ class Inspector {
   virtual void run_schedule(std::string name, Completion<JobId> done) {
     (void)name;
     done(Error{ErrorCode::kUnsupported, "this broker has no schedules"});
+  }
+
+  // Begins a copy of the whole store (bide/backup.h); how it goes, backup_info() says.
+  virtual void backup(std::string target, Completion<void> done) {
+    (void)target;
+    done(Error{ErrorCode::kUnsupported, "this broker has no data directory of its own: back up its server"});
+  }
+  virtual void backup_info(Completion<BackupInfo> done) {
+    done(Error{ErrorCode::kUnsupported, "this broker has no data directory of its own: back up its server"});
   }
 };
 

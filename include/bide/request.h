@@ -54,10 +54,12 @@ Job make_request(std::string_view kind, std::string body, const RequestOptions& 
 template <class Body>
 Job make_typed_request(std::string_view kind, const Body& body, const RequestOptions& options) {
   if constexpr (TypedBody<Body>) {
-    static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-    Job job = make_request(kind, BodyCodec<Body>::encode(body), options);
-    if (options.content_type.empty()) job.content_type = BodyCodec<Body>::kContentType;
-    return job;
+    require_body_codec<Body>();
+    if constexpr (HasBodyCodec<Body>) {
+      Job job = make_request(kind, BodyCodec<Body>::encode(body), options);
+      if (options.content_type.empty()) job.content_type = BodyCodec<Body>::kContentType;
+      return job;
+    }
   } else {
     return make_request(kind, std::string(std::string_view(body)), options);
   }
@@ -76,11 +78,13 @@ Result<T> decode_reply(Result<Reply> reply) {
     } else if constexpr (std::is_same_v<T, std::string>) {
       return std::move(reply->body);
     } else {
-      static_assert(HasBodyCodec<T>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-      try {
-        return T(BodyCodec<T>::decode(reply->body));
-      } catch (const std::exception& error) {
-        return Error{ErrorCode::kInvalidArgument, "the reply cannot be decoded: " + std::string(error.what())};
+      require_body_codec<T>();
+      if constexpr (HasBodyCodec<T>) {
+        try {
+          return T(BodyCodec<T>::decode(reply->body));
+        } catch (const std::exception& error) {
+          return Error{ErrorCode::kInvalidArgument, "the reply cannot be decoded: " + std::string(error.what())};
+        }
       }
     }
   }

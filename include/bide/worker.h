@@ -138,6 +138,17 @@ class Worker {
     add_decoding<Body, Returns::kOutcome>(std::move(kind), std::move(handler));
   }
 
+  // Of a kind that was declared (bide/kind.h). The worker takes from its queue too, if it is not among its queues.
+  template <class Body, class F>
+  void handle(const Kind<Body>& kind, F handler) {
+    add_queue(kind.options.queue);
+    if constexpr (TypedBody<Body>) {
+      handle<Body>(kind.name, std::move(handler));
+    } else {
+      handle(kind.name, std::move(handler));
+    }
+  }
+
   // A handler that answers requests: what it returns is the reply, as bytes (std::string, std::string_view, const char*), as
   // a Reply, or as a type with a BodyCodec; void is an empty one. It takes what a handler takes. An exception is a failure,
   // which arrives as kHandlerFailed with its text; a handler that wants to say more returns an Outcome, as with handle().
@@ -197,27 +208,34 @@ class Worker {
     else if constexpr (std::is_invocable_v<F&, const std::string&>) return handler(body);
     else if constexpr (std::is_invocable_v<F&, Context&>) return handler(context);
     else if constexpr (std::is_invocable_v<F&>) return handler();
-    else static_assert(kNever<F>, "a handler takes (const Job&, Context&), (body, Context&), or less");
+    else static_assert(kNever<F>, "a handler takes (const bide::Job&, bide::Context&), (std::string_view body, bide::Context&), or "
+                                  "less; one that takes a type of yours is added with handle<Type>(kind, handler)");
   }
   template <class Body, class F>
   static decltype(auto) invoke_decoded(F& handler, const Body& body, Context& context) {
     if constexpr (std::is_invocable_v<F&, const Body&, Context&>) return handler(body, context);
-    else return handler(body);
+    else if constexpr (std::is_invocable_v<F&, const Body&>) return handler(body);
+    else static_assert(kNever<F>, "a handler of handle<Type>(kind, handler) takes (const Type&, bide::Context&) or (const Type&)");
   }
 
   template <Returns kReturns, class Value>
   static Outcome outcome_of(Value&& given) {
     using V = std::decay_t<Value>;
-    if constexpr (kReturns == Returns::kOutcome || std::is_constructible_v<Outcome, V>) {
+    if constexpr (std::is_constructible_v<Outcome, V>) {
       return Outcome(std::forward<Value>(given));
+    } else if constexpr (kReturns == Returns::kOutcome) {
+      static_assert(kNever<V>, "a handler returns nothing or an outcome (bide::Done{}, bide::retry_after(...), bide::dead(...), "
+                               "bide::Outcome): give a result with context.set_result(...), or a reply with worker.reply(...)");
     } else if constexpr (std::is_same_v<V, Reply>) {
       Reply reply = std::forward<Value>(given);
       return Done{.result = std::move(reply.body), .content_type = std::move(reply.content_type)};
     } else if constexpr (!TypedBody<V>) {
       return Done{.result = std::string(std::string_view(given)), .content_type = {}};
     } else {
-      static_assert(HasBodyCodec<V>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
-      return Done{.result = BodyCodec<V>::encode(given), .content_type = std::string(BodyCodec<V>::kContentType)};
+      require_body_codec<V>();
+      if constexpr (HasBodyCodec<V>) {
+        return Done{.result = BodyCodec<V>::encode(given), .content_type = std::string(BodyCodec<V>::kContentType)};
+      }
     }
   }
   template <Returns kReturns, class Call>
@@ -271,7 +289,11 @@ class Worker {
   }
   template <class Body, Returns kReturns, class F>
   void add_decoding(std::string kind, F handler) {
-    static_assert(HasBodyCodec<Body>, "include <bide/json.h>, or specialise bide::BodyCodec for this type");
+    require_body_codec<Body>();
+    if constexpr (HasBodyCodec<Body>) add_decoder<Body, kReturns>(std::move(kind), std::move(handler));
+  }
+  template <class Body, Returns kReturns, class F>
+  void add_decoder(std::string kind, F handler) {
     using Value = std::decay_t<decltype(invoke_decoded<Body>(handler, std::declval<const Body&>(), std::declval<Context&>()))>;
     if constexpr (kIsTask<Value>) {
       add_task_handler(std::move(kind), [handler = std::move(handler)](Context& context) mutable -> Task<Outcome> {
@@ -288,6 +310,7 @@ class Worker {
 
   void add_handler(std::string kind, Handler handler);
   void add_task_handler(std::string kind, TaskHandler handler);
+  void add_queue(const std::string& name);
 
   std::unique_ptr<worker::WorkerState> state_;
 };

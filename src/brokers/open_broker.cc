@@ -77,6 +77,7 @@ constexpr std::array kSettings = {
     Setting{"durability", set_durability},
     Setting{"result_retention", set_duration<&EngineOptions::result_retention>},
     Setting{"done_limit", set_number<&EngineOptions::done_limit>},
+    Setting{"done_bytes", set_number<&EngineOptions::done_bytes>},
     Setting{"id_retention", set_duration<&EngineOptions::id_retention>},
     Setting{"id_bytes", set_number<&EngineOptions::id_bytes>},
     Setting{"dead_retention", set_duration<&EngineOptions::dead_retention>},

@@ -1,11 +1,11 @@
-// bide audit, doctor and top: a store as a whole.
+// bide audit and doctor: a store as a whole.
 
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "bide/dead_groups.h"
 #include "brokers/open_broker.h"
 #include "cli/command.h"
 #include "cli/failure.h"
@@ -14,7 +14,6 @@
 #include "cli/open_client.h"
 #include "cli/output.h"
 #include "core/duration.h"
-#include "core/time_text.h"
 #include "outbox/outbox_broker.h"
 
 namespace bide::cli {
@@ -63,6 +62,20 @@ void examine_outbox(const outbox::OutboxBroker& broker, std::vector<DoctorFindin
   }
 }
 
+// The largest groups of its dead jobs; empty when they cannot be read.
+std::string causes_of(const Client& client, const std::string& queue) {
+  constexpr std::uint64_t kMostLookedAt = 10'000;
+  constexpr std::size_t kMostNamed = 3;
+  const auto found = dead_groups(client, {.queue = queue}, kMostLookedAt);
+  if (!found) return "";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(found->groups.size(), kMostNamed); ++i) {
+    const DeadGroup& group = found->groups[i];
+    text += (i == 0 ? ": " : "; ") + std::to_string(group.count) + " of " + group.kind + ", " + shortened(group.error, 60);
+  }
+  return found->groups.size() > kMostNamed ? text + "; and others" : text;
+}
+
 std::vector<DoctorFinding> examine(Client& client) {
   std::vector<DoctorFinding> findings;
   if (const outbox::OutboxBroker* broker = outbox::outbox_of(client.broker())) {
@@ -86,8 +99,9 @@ std::vector<DoctorFinding> examine(Client& client) {
                           "`bide queue resume " + queue.name + "`"});
     }
     if (queue.dead > 0) {
-      findings.push_back({false, std::to_string(queue.dead) + " jobs of queue " + queue.name + " are dead",
-                          "`bide dead list --queue " + queue.name + "`"});
+      findings.push_back({false, std::to_string(queue.dead) + " jobs of queue " + queue.name + " are dead" +
+                                     causes_of(client, queue.name),
+                          "`bide dead groups --queue " + queue.name + "`, repair the cause, `bide dead replay --like GROUP`"});
     }
     if (queue.oldest_ready && !queue.paused && moment - *queue.oldest_ready > std::chrono::minutes(5)) {
       findings.push_back({false, "a job of queue " + queue.name + " has been ready for " +
@@ -116,43 +130,6 @@ int doctor(const Invocation& call) {
   return well ? kOk : kJobFailed;
 }
 
-struct Totals {
-  std::uint64_t accepted = 0;
-  std::uint64_t done = 0;
-};
-
-void print_frame(const Invocation& call, const Client& client, Totals& last, double seconds) {
-  const std::vector<QueueInfo> queues = queues_of(client);
-  const AuditReport audit = audit_of(client);
-  const double in_rate = static_cast<double>(audit.accepted - last.accepted) / seconds;
-  const double done_rate = static_cast<double>(audit.done - last.done) / seconds;
-  last = {audit.accepted, audit.done};
-  JsonObject json;
-  json.add("at", now()).add("in_per_s", in_rate).add("done_per_s", done_rate);
-  json.add("live", audit.live).add("queues", JsonArray(queues));
-  char head[160];
-  std::snprintf(head, sizeof head, "%s   in %.0f/s   done %.0f/s   live %llu\n\n", core::format_time(now()).c_str(),
-                in_rate, done_rate, static_cast<unsigned long long>(audit.live));
-  if (stdout_is_terminal() && !call.json()) print("\x1b[H\x1b[2J");
-  print(call, json, head + queue_table(queues, now()));
-  std::fflush(stdout);
-}
-
-int top(const Invocation& call) {
-  const Milliseconds every = call.duration("--every").value_or(std::chrono::seconds(1));
-  if (every < Milliseconds(100) || every > std::chrono::hours(24)) fail_usage("--every: allowed is 100ms to 1d");
-  const std::int64_t frames = call.number("--frames", 0, 1, 1'000'000'000);
-  Client client = open_client(call, Missing::kRefuse);
-  const AuditReport audit = audit_of(client);
-  Totals last{audit.accepted, audit.done};
-  const double seconds = std::chrono::duration<double>(every).count();
-  for (std::int64_t shown = 0; frames == 0 || shown < frames; ++shown) {
-    if (shown > 0) std::this_thread::sleep_for(every);
-    print_frame(call, client, last, seconds);
-  }
-  return kOk;
-}
-
 }  // namespace
 
 std::vector<Command> audit_commands() {
@@ -163,14 +140,7 @@ std::vector<Command> audit_commands() {
           {.path = "doctor",
            .summary = "Look for what a human should know, and say what to do",
            .flags = {kUrlFlag, kJsonFlag},
-           .run = doctor},
-          {.path = "top",
-           .summary = "Watch the queues live; end it with Ctrl-C",
-           .flags = {{"--every", "DURATION", "between two looks, 100ms to 1d; default: 1s"},
-                     {"--frames", "N", "stop after so many looks, from 1; default: never"},
-                     kUrlFlag,
-                     {"--json", "", "each look as a JSON object on a line of stdout"}},
-           .run = top}};
+           .run = doctor}};
 }
 
 }  // namespace bide::cli

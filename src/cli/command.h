@@ -57,6 +57,7 @@ std::vector<Command> queue_commands();
 std::vector<Command> queue_rules_commands();
 std::vector<Command> schedule_commands();
 std::vector<Command> dead_commands();
+std::vector<Command> top_commands();
 std::vector<Command> move_commands();
 std::vector<Command> outbox_commands();
 std::vector<Command> capability_commands();

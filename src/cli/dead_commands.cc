@@ -10,12 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "bide/dead_groups.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/invocation.h"
 #include "cli/jobs.h"
 #include "cli/open_client.h"
 #include "cli/output.h"
+#include "core/dead_grouping.h"
+#include "core/quote.h"
 
 namespace bide::cli {
 
@@ -28,20 +31,69 @@ constexpr std::size_t kMostWatched = 2000;
 constexpr std::size_t kFewestFailures = 5;
 constexpr auto kWatchEvery = std::chrono::milliseconds(50);
 
+constexpr Flag kLikeFlag = {"--like", "ID", "only of this group, by its id (`dead groups`) or that of a job in it"};
+
+std::string group_of(const Client& client, const std::string& like) {
+  if (core::is_dead_group_id(like)) return like;
+  const auto id = JobId::parse(like);
+  if (!id) fail_usage("--like: the id of a group (`bide dead groups`) or of a job in it, not " + core::quoted(like));
+  const JobInfo info = take(client.find(*id));
+  if (info.state == JobState::kDead) return dead_group_of(info);
+  fail_usage("job " + like + " is not dead but " + std::string(to_string(info.state)));
+}
+
 JobPage dead_jobs(Client& client, const Invocation& call, std::size_t otherwise, bool bodies) {
   JobFilter filter = filter_of(call);
   filter.states = {JobState::kDead};
   filter.bodies = bodies;
   const auto most = static_cast<std::int64_t>(otherwise);
-  const std::int64_t limit = call.number(kMostFlag.name, most, 1, static_cast<std::int64_t>(kNoLimit));
-  return list_all(client, filter, static_cast<std::size_t>(limit), call.value_or(kCursorFlag.name, ""));
+  const auto limit = static_cast<std::size_t>(call.number(kMostFlag.name, most, 1, static_cast<std::int64_t>(kNoLimit)));
+  const auto like = call.value(kLikeFlag.name);
+  JobPage page = list_all(client, filter, like ? kNoLimit : limit, call.value_or(kCursorFlag.name, ""));
+  if (!like) return page;
+  const std::string group = group_of(client, *like);
+  std::erase_if(page.jobs, [&](const JobInfo& info) { return dead_group_of(info) != group; });
+  if (page.jobs.size() > limit) page.jobs.resize(limit);
+  return page;
+}
+
+constexpr std::uint64_t kMostGrouped = 1'000'000;
+
+int list_groups(const Invocation& call) {
+  Client client = open_client(call, Missing::kRefuse);
+  JobFilter filter = filter_of(call);
+  StatusLine status;
+  status.show("reading dead jobs");
+  const DeadGroups found = take(dead_groups(client, filter, kMostGrouped));
+  status.clear();
+  const Time moment = now();
+  Table table({"GROUP", "JOBS", "KIND", "FIRST", "LAST", "EXAMPLE", "ERROR"},
+              {Table::Align::kLeft, Table::Align::kRight});
+  JsonArray json;
+  for (const DeadGroup& group : found.groups) {
+    table.row({group.id, std::to_string(group.count), group.kind, relative_time(group.first, moment),
+               relative_time(group.last, moment), group.example.to_string(), shortened(group.error, 80)});
+    json.add(JsonObject()
+                 .add("id", group.id)
+                 .add("kind", group.kind)
+                 .add("error", group.error)
+                 .add("count", group.count)
+                 .add("first", group.first)
+                 .add("last", group.last)
+                 .add("example", group.example.to_string())
+                 .add("queues", JsonArray(group.queues)));
+  }
+  std::string text = found.groups.empty() ? "no dead jobs\n" : table.text();
+  if (!found.complete) text += "only the newest " + std::to_string(found.looked_at) + " dead jobs were looked at\n";
+  print(call, JsonObject().add("groups", json).add("looked_at", found.looked_at).add("complete", found.complete), text);
+  return kOk;
 }
 
 // By id, by filter, or all of them when that was said.
 std::vector<JobInfo> chosen(Client& client, const Invocation& call) {
   if (call.arguments().empty()) {
-    if (!has_filter(call) && !call.has("--all")) {
-      fail_usage("which ones? Give ids, a filter such as --kind, or --all");
+    if (!has_filter(call) && !call.has("--all") && !call.has(kLikeFlag.name)) {
+      fail_usage("which ones? Give ids, a filter such as --kind or --like, or --all");
     }
     return dead_jobs(client, call, kNoLimit, false).jobs;
   }
@@ -309,7 +361,7 @@ int export_dead(const Invocation& call) {
 }
 
 std::vector<Flag> with_filters(std::vector<Flag> flags) {
-  flags.insert(flags.begin(), kMostFlag);
+  flags.insert(flags.begin(), {kLikeFlag, kMostFlag});
   flags.insert(flags.begin(), kFilterFlags.begin(), kFilterFlags.end());
   flags.push_back(kUrlFlag);
   return flags;
@@ -322,6 +374,13 @@ std::vector<Command> dead_commands() {
   constexpr Flag kAll = {"--all", "", "all dead jobs"};
   return {
       {.path = "dead list", .summary = "List dead jobs, newest first", .flags = with_filters({kCursorFlag, kJsonFlag}), .run = list_dead},
+      {.path = "dead groups",
+       .summary = "Group dead jobs by kind and error: how many, since when, an example",
+       .details =
+           "Numbers, ids, addresses and quoted texts in errors do not count. `dead replay --like GROUP` and `dead delete\n"
+           "--like GROUP` act on one of them.",
+       .flags = {kQueueFilter, kKindFilter, kErrorFilter, kSinceFilter, kUntilFilter, kUrlFlag, kJsonFlag},
+       .run = list_groups},
       {.path = "dead show",
        .summary = "Show everything about one dead job",
        .arguments = {{"ID", "of the job"}},

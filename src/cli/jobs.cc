@@ -50,10 +50,10 @@ void add_headers(JsonObject& json, const Headers& headers) {
   if (names.size() < headers.size()) json.add("headers_base64", pairs);
 }
 
-// Only what was given for the job, and its past. Of a job that is done nothing of it is kept.
+// Only what was given for the job, and its past. Of a job that is done it may not be kept.
 void add_definition(JsonObject& json, const JobInfo& info) {
   constexpr std::array kForgotten = {"counts", "priority", "retry", "time_limit_ms", "headers", "content_type", "errors"};
-  if (info.state == JobState::kDone) {
+  if (info.state == JobState::kDone && !info.whole) {
     for (const char* name : kForgotten) json.add(name, nullptr);
     return;
   }
@@ -167,7 +167,7 @@ std::string job_text(const JobInfo& info, Time now) {
                           std::string(to_string(job.after_death)));
   }
   for (const JobId& id : job.after) fact("after", id.to_string());
-  if (info.state == JobState::kDone) {
+  if (info.state == JobState::kDone && !info.whole) {
     fact("attempts", std::to_string(info.attempts));
   } else {
     fact("attempts", std::to_string(info.attempts) + " (failed " + std::to_string(info.counts.failed) + ", timed out " +

@@ -28,8 +28,8 @@ const std::vector<Command>& all_commands() {
     std::vector<Command> all;
     for (const auto group : {demo_commands, enqueue_commands, work_commands, serve_commands, token_commands,
                              job_commands, flow_commands, queue_commands, queue_rules_commands, schedule_commands,
-                             dead_commands, move_commands, outbox_commands,
-                             capability_commands, store_commands, audit_commands, rabbitmq_commands,
+                             dead_commands, move_commands, outbox_commands, capability_commands, store_commands,
+                             audit_commands, top_commands, rabbitmq_commands,
                              rabbitmq_lost_commands, sql_commands, bench_commands, help_commands}) {
       for (Command& command : group()) all.push_back(std::move(command));
     }

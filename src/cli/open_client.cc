@@ -57,9 +57,9 @@ std::string url_of_directory(const std::string& directory) {
   return url;
 }
 
-Client open_client(const std::string& url, Missing missing) {
+Client open_client(const std::string& url, Missing missing, ClientOptions options) {
   if (missing == Missing::kRefuse) require_store(url);
-  auto client = Client::open(url);
+  auto client = Client::open(url, std::move(options));
   if (!client) fail_configured(client.error());
   return std::move(*client);
 }

@@ -21,7 +21,7 @@ enum class Missing { kCreate, kRefuse };  // What to do when there is no store y
 
 // By --url, $BIDE_URL, or bide:./data. Throws Failure.
 Client open_client(const Invocation& call, Missing missing);
-Client open_client(const std::string& url, Missing missing);
+Client open_client(const std::string& url, Missing missing, ClientOptions options = {});
 
 std::string url_of(const Invocation& call);
 // bide:DIRECTORY, with what a URL cannot hold escaped.

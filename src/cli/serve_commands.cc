@@ -48,6 +48,7 @@ ServerOptions server_options(const Invocation& call) {
   if (call.has("--tls-key")) options.tls.key = *call.value("--tls-key");
   if (call.has("--host")) options.hosts = call.values("--host");
   if (call.has("--token-file")) options.token_file = *call.value("--token-file");
+  if (call.has("--backup-directory")) options.backup_directory = *call.value("--backup-directory");
   if (call.has("--local-without-token")) options.local_without_token = true;
   if (const auto grace = call.duration("--grace")) options.grace = *grace;
   if (call.json()) options.log.format = server::LogFormat::kJson;
@@ -175,6 +176,7 @@ std::vector<Command> serve_commands() {
                  {"--tls-key", "FILE", "PEM"},
                  {"--host", "NAME", "a name under which browsers reach the server; may be given several times", true},
                  {"--token-file", "FILE", "where the tokens are; default: `tokens` in the data directory"},
+                 {"--backup-directory", "DIR", "where POST /v1/backup may make backups; default: nowhere"},
                  {"--local-without-token", "", "processes of this user on this machine need no token"},
                  {"--sign-in-link", "", "print a link that signs a browser in once, also when this is no terminal"},
                  {"--grace", "DURATION", "to finish after SIGTERM; default: 25s"},

@@ -1,4 +1,4 @@
-// bide store: a data directory as such. It must not be open in any other process.
+// bide store: a data directory as such. But for a backup, it must not be open in any other process.
 
 #include <algorithm>
 #include <array>
@@ -218,7 +218,7 @@ int compact(const Invocation& call) {
   return kOk;
 }
 
-int copy(const Invocation& call, const std::string& verb) {
+int restore(const Invocation& call) {
   const StoreCopy copied = copy_store(call.argument(0), call.argument(1));
   print(call,
         JsonObject()
@@ -226,13 +226,25 @@ int copy(const Invocation& call, const std::string& verb) {
             .add("files", copied.files)
             .add("bytes", copied.bytes)
             .add("live_jobs", copied.live_jobs),
-        verb + " " + number(copied.files) + " files, " + number(copied.bytes) + " bytes, " + number(copied.live_jobs) +
+        "restored " + number(copied.files) + " files, " + number(copied.bytes) + " bytes, " + number(copied.live_jobs) +
             " live jobs; the copy was checked\n");
   return kOk;
 }
 
-int backup(const Invocation& call) { return copy(call, "saved"); }
-int restore(const Invocation& call) { return copy(call, "restored"); }
+int backup(const Invocation& call) {
+  const BackupInfo made = back_up_store(call.argument(0), call.argument(1));
+  print(call,
+        JsonObject()
+            .add("to", call.argument(1))
+            .add("files", made.files)
+            .add("bytes", made.bytes)
+            .add("copied_bytes", made.copied_bytes)
+            .add("linked_bytes", made.linked_bytes)
+            .add("live_jobs", made.live_jobs),
+        "saved " + number(made.files) + " files, " + number(made.bytes) + " bytes, " + number(made.live_jobs) +
+            " live jobs; " + number(made.copied_bytes) + " bytes were copied, the others are there by another name; the copy was checked\n");
+  return kOk;
+}
 
 }  // namespace
 
@@ -266,9 +278,13 @@ std::vector<Command> store_commands() {
        .flags = {kJsonFlag},
        .run = compact},
       {.path = "store backup",
-       .summary = "Copy a data directory, and check the copy",
-       .arguments = {{"DIR", "the data directory; nobody may have it open"},
-                     {"TO", "a directory that is empty or not there"}},
+       .summary = "Copy a data directory, also one that is in use, and check the copy",
+       .details =
+           "The process that has the directory open makes the copy, beside its work; when nobody has, this command does.\n"
+           "Made again to the same place, only what is new is copied, and the older backup is replaced when the new one is\n"
+           "whole. Until then it is TO.unfinished. On the same file system most files are not copied but get a second name.",
+       .arguments = {{"DIR", "the data directory, or the URL of a server"},
+                     {"TO", "a directory that is empty, not there, or an older backup; of a server: a name"}},
        .flags = {kJsonFlag},
        .run = backup},
       {.path = "store restore",

@@ -3,19 +3,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "cli/failure.h"
 #include "cli/invocation.h"
+#include "cli/open_client.h"
 #include "cli/output.h"
 #include "core/quote.h"
 #include "core/time_text.h"
+#include "engine/backup.h"
 #include "engine/check/check_store.h"
 #include "engine/engine.h"
 #include "platform/disk.h"
@@ -228,6 +232,53 @@ void require_opens(const std::string& directory) {
 StoreReport check_directory(const std::string& directory) {
   ProgressDisk disk(directory, "checking");
   return take(engine::check::check_store(disk, directory));
+}
+
+namespace {
+
+void show(StatusLine& line, const BackupInfo& info) {
+  const bool checks = info.state == BackupState::kChecking;
+  line.show_progress(checks ? info.checked_bytes : info.copied_bytes + info.linked_bytes, info.bytes,
+                     checks ? "checking" : "copying");
+}
+
+// By the process that has it open.
+BackupInfo back_up_open_store(const std::string& url, const std::string& to) {
+  constexpr std::chrono::milliseconds kLook{50};
+  const Client client = open_client(url, Missing::kRefuse);
+  Inspector& inspector = client.inspector();
+  ask<void>([&](auto done) { inspector.backup(to, std::move(done)); });
+  StatusLine line;
+  for (;; std::this_thread::sleep_for(kLook)) {
+    BackupInfo info = ask<BackupInfo>([&](auto done) { inspector.backup_info(std::move(done)); });
+    if (info.state == BackupState::kDone) return info;
+    if (info.state == BackupState::kFailed) fail({info.error_code, info.error});
+    if (info.state == BackupState::kNone) {
+      fail({ErrorCode::kUnavailable, "the process that made the backup has ended before it was whole"});
+    }
+    show(line, info);
+  }
+}
+
+}  // namespace
+
+BackupInfo back_up_store(const std::string& from, const std::string& to) {
+  if (from.starts_with("http:") || from.starts_with("https:") || from.starts_with("http+unix:")) {
+    return back_up_open_store(from, to);
+  }
+  const std::string directory = without_slash(from);
+  // Held to the end: nobody opens the store while it is copied.
+  const auto lock = platform::share_directory(directory);
+  if (!lock && lock.error().code == ErrorCode::kBusy) return back_up_open_store(url_of_directory(directory), to);
+  if (!lock) fail(lock.error());
+  const engine::BackupPlan plan = take(engine::plan_backup(directory));
+  if (plan.files.empty()) throw Failure{kNotThere, "there is no store in " + core::quoted(directory)};
+  std::error_code error;
+  const std::string target = fs::absolute(to, error).string();
+  take(engine::check_backup_target(directory, target));
+  StatusLine line;
+  return take(engine::write_backup(directory, plan, {.target = target},
+                                   {.progress = [&](const BackupInfo& info) { show(line, info); }}));
 }
 
 StoreCopy copy_store(const std::string& from, const std::string& to) {

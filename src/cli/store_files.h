@@ -1,10 +1,11 @@
-// Data directories that nobody has open: checked, copied, repaired, with a progress bar on a terminal.
+// Data directories as files: backed up, checked, copied, repaired, with a progress bar on a terminal.
 
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "bide/backup.h"
 #include "engine/check/check_store.h"
 #include "engine/check/repair_store.h"
 
@@ -18,6 +19,9 @@ struct StoreCopy {
   std::uint64_t bytes = 0;
   std::uint64_t live_jobs = 0;
 };
+
+// Of a store that may be open, or of a server's, by its URL; see bide/backup.h. Throws Failure.
+BackupInfo back_up_store(const std::string& from, const std::string& to);
 
 // Synced and checked. Throws Failure: the store is open or damaged, or `to` is there and not empty.
 StoreCopy copy_store(const std::string& from, const std::string& to);

@@ -24,6 +24,7 @@
 #include "cli/failure.h"
 #include "cli/invocation.h"
 #include "cli/jobs.h"
+#include "cli/metrics_endpoint.h"
 #include "cli/open_client.h"
 #include "cli/output.h"
 #include "core/duration.h"
@@ -78,6 +79,7 @@ class WorkLog {
     if (!told.error.empty()) json.add("error", told.error);
     write(name_of(finished.job, finished.attempt) + " after " + core::rough_duration(took) + ": " + told.line, json);
   }
+  void listening(const std::string& url) { write("metrics at " + url, event("metrics").add("url", url)); }
   void problem(std::string_view text) {
     write("warning: " + std::string(text), event("problem").add("text", text));
   }
@@ -295,9 +297,15 @@ void require_drain(const Drain& drain) {
 int work(const Invocation& call) {
   WorkPlan plan = work_plan(call);
   prepare_for_programs();
-  Client client = open_client(call, Missing::kCreate);
+  const auto metrics_at = call.value("--metrics");
+  Client client = open_client(url_of(call), Missing::kCreate, {.metrics = metrics_at.has_value()});
+  std::optional<MetricsEndpoint> endpoint;
 
   WorkLog log(call.json(), call.has("--quiet"));
+  if (metrics_at) {
+    endpoint.emplace(*metrics_at);
+    if (!call.has("--quiet")) log.listening(endpoint->url());
+  }
   HeldJobs held;
   std::atomic<int> not_started = 0;
   plan.exec.on_not_started = [&](int error) {
@@ -384,6 +392,7 @@ std::vector<Command> work_commands() {
                  {"--cpu", "DURATION", "CPU time of a program at most, from 1s"},
                  {"--lease", "DURATION", "how soon a dead worker is noticed, 1s to 1h; default: 15s"},
                  {"--grace", "DURATION", "to finish after SIGTERM, up to 1d; default: 25s"},
+                 {"--metrics", "ADDRESS", "answer GET /metrics there, for Prometheus: 127.0.0.1:9464"},
                  {"--drain", "", "stop when no job is left that it could run"},
                  {"--quiet", "", "no line for each attempt"},
                  kUrlFlag,

@@ -1,6 +1,6 @@
 #include "bide/client.h"
 
-#include <condition_variable>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -9,6 +9,7 @@
 
 #include "bide/wait.h"
 #include "brokers/open_broker.h"
+#include "client/metered_clients.h"
 #include "client/pressure_gate.h"
 #include "rpc/requester.h"
 
@@ -24,6 +25,28 @@ Result<JobId> only(Result<std::vector<Result<Enqueued>>> answer) {
   if (answer->size() != 1) return Error{ErrorCode::kUnconfirmed, "the broker answered too little"};
   if (!answer->front()) return answer->front().error();
   return answer->front()->id;
+}
+
+// The answers for the jobs that were let through, and between them the errors of the others.
+template <class T>
+Completion<std::vector<Result<T>>> with_refused(std::vector<std::optional<Error>> refused,
+                                                Completion<std::vector<Result<T>>> done) {
+  return [refused = std::move(refused), done = std::move(done)](Result<std::vector<Result<T>>> answer) {
+    std::vector<Result<T>> all;
+    std::size_t next = 0;
+    for (const std::optional<Error>& why : refused) {
+      if (why) {
+        all.emplace_back(*why);
+      } else if (!answer) {
+        all.emplace_back(answer.error());
+      } else if (next < answer->size()) {
+        all.push_back(std::move((*answer)[next++]));
+      } else {
+        all.emplace_back(Error{ErrorCode::kUnconfirmed, "the broker answered too little"});
+      }
+    }
+    done(std::move(all));
+  };
 }
 
 }  // namespace
@@ -59,6 +82,7 @@ struct Client::State {
   std::shared_ptr<rpc::Requester> requester;  // From the first question for it on; likewise the gate.
   std::shared_ptr<client::PressureGate> gate;
   ClientOptions options;
+  std::vector<Client::EnqueueHook> hooks;
 
   Result<std::shared_ptr<Inspector>> open_inspector() const {
     const std::lock_guard lock(mutex);
@@ -69,7 +93,7 @@ struct Client::State {
 };
 
 Result<Client> Client::open(std::string_view url, ClientOptions options) {
-  auto opened = brokers::open_broker(url);
+  auto opened = options.metrics ? client::MeteredClients::instance().open(url) : brokers::open_broker(url);
   if (!opened) return opened.error();
   if (options.outbox == nullptr) options.outbox = std::move(opened->outbox);
   return Client(std::move(opened->broker), std::move(opened->inspector), std::move(options));
@@ -101,6 +125,37 @@ std::shared_ptr<client::PressureGate> Client::gate() const {
     state_->gate = std::make_shared<client::PressureGate>(state_->broker, state_->options.outbox);
   }
   return state_->gate;
+}
+
+Result<std::shared_ptr<Inspector>> Client::shared_inspector() const { return state_->open_inspector(); }
+
+void Client::use(EnqueueHook hook) {
+  std::lock_guard lock(state_->mutex);
+  state_->hooks.push_back(std::move(hook));
+}
+
+std::vector<std::optional<Error>> Client::run_hooks(std::vector<Job>& jobs) const {
+  std::vector<EnqueueHook> hooks;
+  {
+    std::lock_guard lock(state_->mutex);
+    hooks = state_->hooks;
+  }
+  std::vector<std::optional<Error>> refused;
+  if (hooks.empty()) return refused;
+  std::vector<Job> kept;
+  for (Job& job : jobs) {
+    std::optional<Error> why;
+    for (const EnqueueHook& hook : hooks) {
+      const Status allowed = hook(job);
+      if (allowed) continue;
+      why = allowed.error();
+      break;
+    }
+    if (!why) kept.push_back(std::move(job));
+    refused.push_back(std::move(why));
+  }
+  jobs = std::move(kept);
+  return refused;
 }
 
 Pressure Client::pressure() const {
@@ -169,6 +224,10 @@ void Client::enqueue_under(const Policy& pressure, std::vector<Job> jobs,
                            Completion<std::vector<Result<Enqueued>>> done) {
   const std::shared_ptr<Broker> broker = shared_broker();
   if (!broker) return done(closed());
+  const auto refused = run_hooks(jobs);
+  const bool any_refused = std::any_of(refused.begin(), refused.end(), [](const auto& why) { return why.has_value(); });
+  if (any_refused) done = with_refused<Enqueued>(refused, std::move(done));
+  if (any_refused && jobs.empty()) return done(std::vector<Result<Enqueued>>());
   const PressurePolicy policy = pressure.value_or(state_->options.pressure);
   if (policy.action == OnPressure::kIgnore) return broker->enqueue(std::move(jobs), std::move(done));
   const std::shared_ptr<client::PressureGate> passed = gate();
@@ -198,6 +257,8 @@ Result<Published> Client::publish_job(Job event, const Policy& pressure) {
   }
   std::vector<Job> events;
   events.push_back(std::move(event));
+  const auto refused = run_hooks(events);
+  if (events.empty()) return *refused.front();
   // What is set for jobs says nothing of events.
   PressurePolicy policy = pressure.value_or(state_->options.pressure);
   if (!pressure && policy.action == OnPressure::kSpill) policy = PressurePolicy::ignore();
@@ -208,10 +269,6 @@ Result<Published> Client::publish_job(Job event, const Policy& pressure) {
   return std::move(answer->front());
 }
 
-Result<std::shared_ptr<Inspector>> Client::open_inspector() const { return state_->open_inspector(); }
-
-Result<JobInfo> Client::find(JobId id) const { return finder()(id); }
-
 std::function<Result<JobInfo>(JobId)> Client::finder() const {
   return [weak = std::weak_ptr(state_)](JobId id) -> Result<JobInfo> {
     const std::shared_ptr<State> state = weak.lock();
@@ -220,48 +277,6 @@ std::function<Result<JobInfo>(JobId)> Client::finder() const {
     if (!inspector) return inspector.error();
     return wait<JobInfo>([&](auto done) { (*inspector)->find(id, std::move(done)); });
   };
-}
-
-Result<PutSchedule> Client::put_schedule(Schedule schedule) {
-  const auto inspector = open_inspector();
-  if (!inspector) return inspector.error();
-  return wait<PutSchedule>([&](auto done) { (*inspector)->put_schedule(std::move(schedule), std::move(done)); });
-}
-
-Status Client::put_rules(QueueRules rules) {
-  const auto inspector = open_inspector();
-  if (!inspector) return inspector.error();
-  return wait<void>([&](auto done) { (*inspector)->put_rules(std::move(rules), std::move(done)); });
-}
-
-Result<JobInfo> Client::wait_for(JobId id, Milliseconds timeout) const {
-  // Shared with the completion, which may be on its way when nobody waits any more.
-  struct Slot {
-    std::mutex mutex;
-    std::condition_variable arrived;
-    std::optional<Result<JobInfo>> result;
-  };
-  std::shared_ptr<Inspector> inspector;
-  {
-    std::lock_guard lock(state_->mutex);
-    if (!state_->broker) return closed();
-    inspector = state_->inspector;
-  }
-  if (!inspector) return Error{ErrorCode::kUnsupported, "this broker cannot be asked about jobs"};
-  auto slot = std::make_shared<Slot>();
-  const GiveUp give_up = inspector->watch(id, [slot](Result<JobInfo> info) {
-    std::lock_guard lock(slot->mutex);
-    slot->result.emplace(std::move(info));
-    slot->arrived.notify_one();
-  });
-  std::unique_lock lock(slot->mutex);
-  if (!slot->arrived.wait_for(lock, timeout, [&] { return slot->result.has_value(); })) {
-    lock.unlock();
-    give_up();
-    return Error{ErrorCode::kUnavailable, "job " + id.to_string() + " was neither done nor dead after " +
-                                              std::to_string(timeout.count()) + " ms"};
-  }
-  return std::move(*slot->result);
 }
 
 Broker& Client::broker() const {

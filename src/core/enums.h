@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "bide/backup.h"
 #include "bide/broker.h"
 #include "bide/job.h"
 #include "bide/result.h"
@@ -45,6 +46,8 @@ template <>
 inline constexpr Missed kLast<Missed> = Missed::kAll;
 template <>
 inline constexpr Overlap kLast<Overlap> = Overlap::kQueue;
+template <>
+inline constexpr BackupState kLast<BackupState> = BackupState::kFailed;
 template <>
 inline constexpr Pressure::Level kLast<Pressure::Level> = Pressure::Level::kBlocked;
 template <>

@@ -97,6 +97,10 @@ class ForwardingInspector : public Inspector {
   void run_schedule(std::string name, Completion<JobId> done) override {
     next_inspector().run_schedule(std::move(name), std::move(done));
   }
+  void backup(std::string target, Completion<void> done) override {
+    next_inspector().backup(std::move(target), std::move(done));
+  }
+  void backup_info(Completion<BackupInfo> done) override { next_inspector().backup_info(std::move(done)); }
 
  protected:
   virtual Inspector& next_inspector() const = 0;

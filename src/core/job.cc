@@ -1,4 +1,6 @@
 #include "bide/job.h"
+
+#include "bide/backup.h"
 #include "bide/schedule.h"
 
 namespace bide {
@@ -95,6 +97,22 @@ std::string_view to_string(DeadReason reason) {
       return "poison";
     case DeadReason::kDamaged:
       return "damaged";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(BackupState state) {
+  switch (state) {
+    case BackupState::kNone:
+      return "none";
+    case BackupState::kCopying:
+      return "copying";
+    case BackupState::kChecking:
+      return "checking";
+    case BackupState::kDone:
+      return "done";
+    case BackupState::kFailed:
+      return "failed";
   }
   return "unknown";
 }

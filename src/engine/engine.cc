@@ -90,7 +90,7 @@ Error too_large(std::uint64_t bytes, std::uint64_t most) {
                                                 std::to_string(most) + " are taken: make several calls"};
 }
 
-Status check(const SubscribeOptions& options) {
+Status check_subscription(const SubscribeOptions& options) {
   const auto wrong = [](std::string text) { return Error{ErrorCode::kInvalidArgument, std::move(text)}; };
   if (options.queues.empty()) return wrong("queues: at least one is needed");
   for (const QueueShare& share : options.queues) {
@@ -390,7 +390,7 @@ void Engine::publish(std::vector<Job> events, Completion<std::vector<Result<Publ
 }
 
 Result<std::unique_ptr<Subscription>> Engine::subscribe(SubscribeOptions options, LeaseSink sink) {
-  if (Status checked = check(options); !checked) return checked.error();
+  if (Status checked = check_subscription(options); !checked) return checked.error();
   const std::uint32_t number = ++last_subscription_;
   // Leases that were given while the subscription was being ended go back.
   auto ended = std::make_shared<std::atomic<bool>>(false);

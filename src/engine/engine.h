@@ -15,6 +15,7 @@
 
 #include "bide/broker.h"
 #include "bide/inspector.h"
+#include "engine/backup_thread.h"
 #include "engine/committer.h"
 #include "engine/request_queue.h"
 #include "engine/ledger.h"
@@ -69,6 +70,9 @@ class Engine : public Broker, public Inspector {
   void remove_schedule(std::string name, Completion<void> done) override;
   void pause_schedule(std::string name, bool paused, Completion<void> done) override;
   void run_schedule(std::string name, Completion<JobId> done) override;
+
+  void backup(std::string target, Completion<void> done) override;
+  void backup_info(Completion<BackupInfo> done) override;
 
   // For a server that leases jobs to other processes: the worker of these leases has stopped or crashed.
   void end_leases(std::vector<LeaseRef> leases, WorkerEnd how, Completion<void> done);
@@ -141,6 +145,7 @@ class Engine : public Broker, public Inspector {
   Committer committer_;
   CompletionThread completions_;
   platform::TaskThread reads_;  // Of large bodies.
+  BackupThread backups_{options_.directory};
   std::thread thread_;
 };
 

@@ -425,6 +425,12 @@ Status FinishedIds::sync() {
   return {};
 }
 
+std::vector<std::pair<std::string, std::uint64_t>> FinishedIds::files() const {
+  std::vector<std::pair<std::string, std::uint64_t>> files;
+  for (const File& file : files_) files.emplace_back(id_file_name(file.number), file.bytes);
+  return files;
+}
+
 FinishedIds::Use FinishedIds::use() const {
   Use use{.ids = ids_,
           .memory_bytes = table_.bytes() + tokens_.bytes() + blocks_.size() * sizeof(Block),

@@ -81,6 +81,9 @@ class FinishedIds {
   Status sync();
   std::uint64_t unsynced_bytes() const { return unsynced_bytes_; }
 
+  // The files and how much has been written to them; only the last one grows.
+  std::vector<std::pair<std::string, std::uint64_t>> files() const;
+
   Use use() const;
   // Some were forgotten early, and would still be known otherwise.
   bool is_short() const { return latest_ < short_until_; }

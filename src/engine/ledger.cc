@@ -22,7 +22,7 @@ Ledger::Ledger(EngineOptions options)
       disk_(*options_.disk),
       clock_(*options_.clock),
       random_(*options_.random),
-      state_(options_.done_limit, options_.piece),
+      state_(options_.done_limit, options_.piece, options_.done_bytes),
       cache_(options_.cache_bytes),
       finished_ids_(disk_, options_.directory, options_.id_retention, options_.id_bytes),
       schedule_times_(options_.zones.read ? options_.zones
@@ -116,6 +116,10 @@ std::function<void()> Ledger::take_garbage() {
   std::vector<std::string> files = compactor_->take_obsolete_files();
   for (std::string& file : std::exchange(old_snapshots_, {})) files.push_back(std::move(file));
   for (std::string& file : finished_ids_.take_obsolete_files()) files.push_back(std::move(file));
+  files.insert(files.end(), std::make_move_iterator(kept_files_.begin()), std::make_move_iterator(kept_files_.end()));
+  kept_files_.clear();
+  // A full disk needs the room more than a backup does, which then fails.
+  if (backups_ > 0 && !disk_full_) kept_files_.swap(files);
   return [&disk = disk_, jobs = std::move(jobs), files = std::move(files)] {
     jobs->clear();
     // One that cannot be deleted now is found by the next opening.

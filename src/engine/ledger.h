@@ -19,6 +19,7 @@
 //   ledger_rules.cc         rules of queues
 //   ledger_inspect.cc       find, list, watch, explain, audit
 //   ledger_damage.cc        quarantine, and what is reported of damage
+//   ledger_backup.cc        what a backup consists of, and keeping it
 //   ledger_housekeeping.cc  snapshots, compaction, disk space, retention, remembered ids
 
 #pragma once
@@ -39,6 +40,7 @@
 #include "bide/inspector.h"
 #include "core/drain_rate.h"
 #include "core/job_ids.h"
+#include "engine/backup.h"
 #include "engine/clock_file.h"
 #include "engine/compactor.h"
 #include "engine/finished_ids.h"
@@ -197,6 +199,11 @@ class Ledger {
   Status remove_schedule(const std::string& name);
   Status pause_schedule(const std::string& name, bool paused);
   Result<JobId> run_schedule(const std::string& name);
+
+  // The store as it is on the disk, without what has been collected since the last commit, and synced. Its files are kept
+  // until end_backup(), unless the disk is full. Not while a commit is under way. kOverloaded: not now.
+  Result<BackupPlan> begin_backup();
+  void end_backup();
 
   Pressure pressure() const;
   FinishedIds::Use id_use() const { return finished_ids_.use(); }
@@ -374,6 +381,8 @@ class Ledger {
   journal::Address snapshot_at_ = 0;
   journal::Address snapshot_grown_ = 0;  // The end of the journal when the last piece was written.
   std::vector<std::string> old_snapshots_;  // To be deleted by take_garbage().
+  int backups_ = 0;                         // Under way.
+  std::vector<std::string> kept_files_;     // For them.
   JobCache cache_;
   // By token; of some leases that have ended, too.
   std::unordered_map<std::uint64_t, std::pair<JobId, Progress>> progress_;

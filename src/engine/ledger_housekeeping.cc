@@ -56,6 +56,8 @@ Result<bool> Ledger::tidy(bool busy) {
     reserve_retry_ms_ = elapsed_us_ / 1000 + kRoomRetryMs;
     (void)create_reserve();
   }
+  // What is kept for those who ask is the first to go.
+  if (disk_full_) state_.drop_bodies_of_done(0, options_.piece);
   if (Status synced = sync_ids(); !synced) return synced.error();
   if (snapshot_ != nullptr) return write_snapshot();
   if (!tidy_wanted_) return false;

@@ -123,6 +123,13 @@ Result<JobInfo> Ledger::describe(Slot slot, DeferredBodies* deferred, std::size_
     info.result_content_type = std::move(record.content_type);
     info.counts = record.past.counts;
     info.history = std::move(record.past.history);
+    if (entry.body_bytes == 0) return info;
+    const auto body = read_unwrapped(*journal_, entry.body());
+    journal::Accepted accepted;
+    // One that cannot be read takes nothing else along.
+    if (!body || !decode(*body, accepted)) return info;
+    info.job = std::move(accepted.job);
+    info.whole = true;
     return info;
   }
   if (state == EntryState::kQuarantined) return describe_unreadable(slot, {});

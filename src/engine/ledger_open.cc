@@ -5,6 +5,7 @@
 
 #include "core/completion.h"
 #include "core/retry_decision.h"
+#include "engine/check/store_files.h"
 #include "engine/ledger.h"
 #include "platform/fatal.h"
 
@@ -52,6 +53,11 @@ Ledger::~Ledger() {
 
 Status Ledger::recover() {
   if (Status made = disk_.make_directory(options_.directory); !made) return made;
+  const auto unfinished = disk_.exists(options_.directory + "/" + check::kUnfinishedBackup);
+  if (!unfinished) return unfinished.error();
+  if (*unfinished) {
+    return Error{ErrorCode::kDamaged, options_.directory + ": a backup that was not finished: something is missing"};
+  }
   auto lock = disk_.lock(options_.directory);
   if (!lock) return lock.error();
   lock_ = std::move(*lock);

@@ -33,6 +33,8 @@ struct EngineOptions {
 
   Milliseconds result_retention{3'600'000};  // Done jobs and their results are kept for this long ...
   std::uint64_t done_limit = 100'000;        // ... but at most this many.
+  // Of them, these many bytes of jobs as they were enqueued (body, headers, rules) are kept too, the newest ones.
+  std::uint64_t done_bytes = 64ull << 20;
   Milliseconds dead_retention{0};            // 0: dead jobs are kept until they are deleted.
   // The ids of done jobs and the tokens of their leases are remembered for this long, apart from results. 0: not at all.
   Milliseconds id_retention{3'600'000};

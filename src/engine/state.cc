@@ -22,8 +22,14 @@ Error misfit(const char* record, const JobId& id, const char* why) {
 
 }  // namespace
 
-State::State(std::uint64_t done_limit, std::size_t piece)
-    : ids_(slab_), wheel_(slab_), wall_wheel_(slab_), queues_(slab_, groups_), done_limit_(done_limit), piece_(piece) {
+State::State(std::uint64_t done_limit, std::size_t piece, std::uint64_t done_bytes)
+    : ids_(slab_),
+      wheel_(slab_),
+      wall_wheel_(slab_),
+      queues_(slab_, groups_),
+      done_limit_(done_limit),
+      piece_(piece),
+      most_done_bytes_(done_bytes) {
   (void)workers_.hold("");
 }
 
@@ -200,8 +206,11 @@ Status State::apply(const journal::DoneRecord& record, RecordRef at, Slot slot) 
   end_lease(slot);
   keys_.release(slot);
   Entry& entry = touch(slot);
-  live_.subtract(entry.body());
-  entry.set_body({});
+  // While the journal is replayed none is dropped: records behind this one may tell where it was moved to.
+  if (started_ && most_done_bytes_ == 0) {
+    live_.subtract(entry.body());
+    entry.set_body({});
+  }
   set_details(entry, at);
   entry.set_due(record.at_ms);
   set_state(slot, EntryState::kDone);
@@ -213,6 +222,7 @@ Status State::apply(const journal::DoneRecord& record, RecordRef at, Slot slot) 
   end_waits(slot, Relations::End::kDone);
   if (started_) {
     done_.push_back(slab_, slot);
+    keep_body_of_done(slot);
     forget_done(0, kForgottenWithADone);
   }
   return {};

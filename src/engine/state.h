@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -62,7 +63,8 @@ class State {
   // Entries handled in one piece.
   static constexpr std::size_t kPiece = 32'768;
 
-  explicit State(std::uint64_t done_limit, std::size_t piece = kPiece);
+  // done_bytes: of records of jobs that are done, the newest ones.
+  explicit State(std::uint64_t done_limit, std::size_t piece = kPiece, std::uint64_t done_bytes = 0);
 
   // Applying. kDamaged: the record does not fit what went before it; a live request is checked before it is applied.
   // A caller that knows the job's slot gives it and saves a look-up; kNoSlot: there is no such job yet.
@@ -164,6 +166,9 @@ class State {
   std::uint64_t jobs() const { return ids_.size(); }
   const Queues& queues() const { return queues_; }
   const Names& kinds() const { return kinds_; }
+  // The oldest records of done jobs are not kept any more, at most so many, until no more bytes are left.
+  void drop_bodies_of_done(std::uint64_t keep_bytes, std::size_t most);
+
   // By queue. One without patterns is being removed, with what waits in its queue.
   using Bindings = std::map<std::string, Binding, std::less<>>;
   const Bindings& bindings() const { return bindings_; }
@@ -303,6 +308,8 @@ class State {
   void names_of_done(const Entry& entry, bool done);
   bool free_names(bool queues, std::size_t most);
   void place_all();
+  void keep_body_of_done(Slot slot);
+  void drop_body_of_done(Entry& entry);
 
   Slab slab_;
   IdIndex ids_;
@@ -327,6 +334,10 @@ class State {
   Counters counters_;
   const std::uint64_t done_limit_;
   const std::size_t piece_;
+  const std::uint64_t most_done_bytes_;
+  // Done jobs whose records are kept, and when they finished, oldest first; some have been forgotten since.
+  std::deque<std::pair<Slot, std::int64_t>> done_bodies_;
+  std::uint64_t done_body_bytes_ = 0;
   std::uint64_t done_count_ = 0;
   std::uint64_t tombstones_ = 0;
   // Entries from here on are not in the index of ids, or are being put into it.

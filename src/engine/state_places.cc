@@ -189,6 +189,7 @@ void State::forget(Slot slot) {
   if (entry.entry_state() == EntryState::kDone) {
     --done_count_;
     names_of_done(entry, false);
+    drop_body_of_done(entry);
   }
   count(entry, -1);
   release_group(slot);
@@ -333,9 +334,35 @@ void State::forget_done(std::int64_t before_ms, std::size_t most) {
     count(entry, -1);
     release_names(entry);
     ids_.erase(entry.id);
+    drop_body_of_done(entry);
     live_.subtract(entry.details());
     if (entry.has_relations) drop_relations(slot);
     slab_.release(slot);
+  }
+}
+
+void State::drop_body_of_done(Entry& entry) {
+  if (entry.body_bytes == 0) return;
+  done_body_bytes_ -= std::min<std::uint64_t>(done_body_bytes_, entry.body_bytes);
+  live_.subtract(entry.body());
+  entry.set_body({});
+}
+
+void State::keep_body_of_done(Slot slot) {
+  if (slab_[slot].body_bytes == 0) return;
+  done_bodies_.emplace_back(slot, slab_[slot].due());
+  done_body_bytes_ += slab_[slot].body_bytes;
+  drop_bodies_of_done(most_done_bytes_, done_bodies_.size());
+}
+
+void State::drop_bodies_of_done(std::uint64_t keep_bytes, std::size_t most) {
+  for (; !done_bodies_.empty() && most > 0; --most) {
+    const auto [oldest, finished_ms] = done_bodies_.front();
+    const Entry& entry = slab_[oldest];
+    const bool is_kept = entry.entry_state() == EntryState::kDone && entry.body_bytes != 0 && entry.due() == finished_ms;
+    if (is_kept && done_body_bytes_ <= keep_bytes) return;
+    if (is_kept) drop_body_of_done(touch(oldest));
+    done_bodies_.pop_front();
   }
 }
 
@@ -367,6 +394,8 @@ void State::place_all() {
   queues_.clear_lanes();
   done_ = {};
   dead_ = {};
+  done_bodies_.clear();
+  done_body_bytes_ = 0;
   std::vector<Slot> ready;
   std::vector<Slot> finished;
   std::vector<Slot> lost;
@@ -401,7 +430,9 @@ void State::place_all() {
   for (const Slot slot : lost) release(slot, now_ms_ - shift_ms_);
   std::sort(finished.begin(), finished.end(), by_time(&Entry::details));
   for (const Slot slot : finished) {
-    (slab_[slot].entry_state() == EntryState::kDone ? done_ : dead_).push_back(slab_, slot);
+    const bool is_done = slab_[slot].entry_state() == EntryState::kDone;
+    (is_done ? done_ : dead_).push_back(slab_, slot);
+    if (is_done) keep_body_of_done(slot);
   }
 }
 
@@ -423,6 +454,8 @@ Slot State::start(std::int64_t now_ms, std::int64_t wall_ms, const journal::Jour
   for (Slot slot = 0; slot < slab_.size(); ++slot) {
     Entry& entry = slab_[slot];
     if (entry.entry_state() == EntryState::kFree) continue;
+    // Likewise that the record of a done job was dropped.
+    if (entry.entry_state() == EntryState::kDone && !is_held(entry.body())) entry.set_body({});
     if (is_held(entry.body()) && is_held(entry.details())) {
       live_.add(entry.body());
       live_.add(entry.details());

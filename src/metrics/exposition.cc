@@ -38,15 +38,15 @@ void Exposition::family(std::string_view name, std::string_view type, std::strin
 
 void Exposition::sample(Labels labels, double value) { line({}, labels, {}, number_text(value)); }
 
-void Exposition::sample(const Histogram::Reading& reading) {
+void Exposition::sample(Labels labels, const Histogram::Reading& reading) {
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < reading.counts.size(); ++i) {
     below += reading.counts[i];
     const std::string bound = i < reading.bounds.size() ? number_text(reading.bounds[i]) : "+Inf";
-    line("_bucket", {}, {"le", bound}, std::to_string(below));
+    line("_bucket", labels, {"le", bound}, std::to_string(below));
   }
-  line("_sum", {}, {}, number_text(reading.sum_seconds));
-  line("_count", {}, {}, std::to_string(below));
+  line("_sum", labels, {}, number_text(reading.sum_seconds));
+  line("_count", labels, {}, std::to_string(below));
 }
 
 void Exposition::line(std::string_view suffix, Labels labels, Label extra, std::string_view value) {

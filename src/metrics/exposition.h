@@ -32,7 +32,8 @@ class Exposition {
   void sample(Labels labels, T value) {
     line({}, labels, {}, std::to_string(value));
   }
-  void sample(const Histogram::Reading& reading);
+  void sample(const Histogram::Reading& reading) { sample({}, reading); }
+  void sample(Labels labels, const Histogram::Reading& reading);
 
   std::string take() { return std::move(text_); }
 

@@ -14,6 +14,7 @@ constexpr Micros kGrace = std::chrono::minutes(1);
 // Where a job is counted.
 struct Places {
   Metrics::QueueCounters* queue = nullptr;
+  Metrics::KindCounters* kind = nullptr;
   JobHistory::Series* queue_history = nullptr;
   JobHistory::Series* kind_history = nullptr;
 
@@ -37,6 +38,7 @@ class PlaceLookup {
     }
     if (last_.kind_history == nullptr || job.kind != kind_) {
       kind_ = job.kind;
+      last_.kind = &metrics_.kind(job.kind);
       last_.kind_history = &history_.kind(job.kind);
     }
     return last_;
@@ -112,6 +114,7 @@ void MeteredBroker::Recorder::begin(const std::vector<Lease>& leases, const std:
                                                   .started_us = started_us,
                                                   .over_us = started_us + Micros(lease.job.time_limit).count() + kGrace.count(),
                                                   .queue = places.queue,
+                                                  .kind = places.kind,
                                                   .queue_history = places.queue_history,
                                                   .kind_history = places.kind_history,
                                                   .worker = worker});
@@ -119,6 +122,7 @@ void MeteredBroker::Recorder::begin(const std::vector<Lease>& leases, const std:
     if (!known) worker->ended();
     const Micros late(now.wall_us - age_us - Micros(lease.due.time_since_epoch()).count());
     metrics->job_was_late(late);
+    places.queue->lateness.observe(late);
     places.queue_history->started(at, std::chrono::ceil<Milliseconds>(late));
     places.kind_history->started(at, std::chrono::ceil<Milliseconds>(late));
     // The attempt before this one ended without a word from its worker, who may have done the work.
@@ -135,8 +139,11 @@ void MeteredBroker::Recorder::end(const LeaseRef& lease, OutcomeLabel outcome, c
   const auto attempt = running.take(lease);
   if (!attempt) return metrics->queue(kUnknownQueue).count(outcome);
   attempt->queue->count(outcome);
+  attempt->kind->count(outcome);
   if (outcome == OutcomeLabel::kReturned) return;
-  metrics->job_took(Micros(now.elapsed_us - attempt->started_us));
+  const Micros took(now.elapsed_us - attempt->started_us);
+  metrics->job_took(took);
+  attempt->kind->duration.observe(took);
   const bool well = outcome == OutcomeLabel::kDone;
   attempt->worker->finished(well);
   const Time at(Milliseconds(now.wall_us / 1000));

@@ -48,6 +48,9 @@ static_assert(std::is_same_v<std::variant_alternative_t<1, Outcome>, RetryAt>);
 static_assert(std::is_same_v<std::variant_alternative_t<2, Outcome>, Dead>);
 static_assert(std::is_same_v<std::variant_alternative_t<3, Outcome>, Returned>);
 
+Metrics::QueueCounters::QueueCounters() : lateness(kJobBounds) {}
+Metrics::KindCounters::KindCounters() : duration(kJobBounds) {}
+
 Metrics::Metrics()
     : job_duration_(kJobBounds),
       job_lateness_(kJobBounds),
@@ -83,6 +86,16 @@ void Metrics::write(Exposition& text) const {
   text.sample(job_duration_.read());
   text.family("bide_job_lateness_seconds", "histogram", "From the moment a job was due to its lease.");
   text.sample(job_lateness_.read());
+  text.family("bide_queue_lateness_seconds", "histogram", "The same, by queue.");
+  queues_.each([&](std::string_view name, const QueueCounters& queue) { text.sample({{"queue", name}}, queue.lateness.read()); });
+  text.family("bide_kind_jobs_finished_total", "counter", "Attempts that were settled, by kind and what they came to.");
+  kinds_.each([&](std::string_view name, const KindCounters& kind) {
+    for (std::size_t i = 0; i < kOutcomeNames.size(); ++i) {
+      text.sample({{"kind", name}, {"outcome", kOutcomeNames[i]}}, kind.finished[i].value());
+    }
+  });
+  text.family("bide_kind_job_duration_seconds", "histogram", "From the lease of an attempt to its settlement, by kind.");
+  kinds_.each([&](std::string_view name, const KindCounters& kind) { text.sample({{"kind", name}}, kind.duration.read()); });
   text.family("bide_commit_duration_seconds", "histogram",
               "Writing a batch to the embedded engine's disk, and syncing it.");
   text.sample(commit_duration_.read());

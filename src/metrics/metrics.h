@@ -42,12 +42,24 @@ struct OutboxFigures {
 
 class Metrics {
  public:
-  // Of queues, and of every other label whose values others choose.
+  // Of queues, of kinds, and of every other label whose values others choose.
   static constexpr std::size_t kMostLabels = 200;
 
   struct QueueCounters {
+    QueueCounters();
+
     Counter enqueued;
     std::array<Counter, kOutcomeNames.size()> finished;
+    Histogram lateness;
+
+    void count(OutcomeLabel outcome) { finished[static_cast<std::size_t>(outcome)].add(); }
+  };
+
+  struct KindCounters {
+    KindCounters();
+
+    std::array<Counter, kOutcomeNames.size()> finished;
+    Histogram duration;
 
     void count(OutcomeLabel outcome) { finished[static_cast<std::size_t>(outcome)].add(); }
   };
@@ -55,6 +67,7 @@ class Metrics {
   Metrics();
 
   QueueCounters& queue(std::string_view name) { return queues_.at(name); }
+  KindCounters& kind(std::string_view name) { return kinds_.at(name); }
   void duplicate_start(Fault reason) { duplicate_starts_[static_cast<std::size_t>(reason)].add(); }
   void job_took(std::chrono::nanoseconds time) { job_duration_.observe(time); }
   void job_was_late(std::chrono::nanoseconds time) { job_lateness_.observe(time); }
@@ -79,6 +92,7 @@ class Metrics {
   struct Seen {};
 
   Labelled<QueueCounters> queues_{kMostLabels};
+  Labelled<KindCounters> kinds_{kMostLabels};
   std::array<Counter, 4> duplicate_starts_;  // By Fault.
   Histogram job_duration_;
   Histogram job_lateness_;

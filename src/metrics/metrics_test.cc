@@ -35,6 +35,20 @@ TEST(Metrics, CountByQueueAndOutcome) {
   EXPECT_TRUE(has_line(text, "bide_callback_attempts_total{outcome=\"failed\"} 1")) << text;
 }
 
+TEST(Metrics, CountByKind) {
+  Metrics metrics;
+  metrics.kind("resize").count(OutcomeLabel::kDone);
+  metrics.kind("resize").duration.observe(20ms);
+  metrics.queue("mail").lateness.observe(3s);
+  for (std::size_t i = 0; i < Metrics::kMostLabels + 50; ++i) metrics.kind("k" + std::to_string(i)).count(OutcomeLabel::kDead);
+  const std::string text = counted(metrics);
+  EXPECT_TRUE(has_line(text, "bide_kind_jobs_finished_total{kind=\"resize\",outcome=\"done\"} 1")) << text;
+  EXPECT_TRUE(has_line(text, "bide_kind_job_duration_seconds_bucket{kind=\"resize\",le=\"0.01\"} 0")) << text;
+  EXPECT_TRUE(has_line(text, "bide_kind_job_duration_seconds_bucket{kind=\"resize\",le=\"0.025\"} 1")) << text;
+  EXPECT_TRUE(has_line(text, "bide_kind_jobs_finished_total{kind=\"(other)\",outcome=\"dead\"} 51")) << text;
+  EXPECT_TRUE(has_line(text, "bide_queue_lateness_seconds_count{queue=\"mail\"} 1")) << text;
+}
+
 TEST(Metrics, AddUpTheQueuesBeyondTheLimit) {
   Metrics metrics;
   const Time now = Time(std::chrono::hours(500'000));

@@ -31,6 +31,7 @@ class RunningAttempts {
     std::int64_t started_us = 0;  // Elapsed time.
     std::int64_t over_us = 0;     // It cannot be running any more then.
     Metrics::QueueCounters* queue = nullptr;
+    Metrics::KindCounters* kind = nullptr;
     JobHistory::Series* queue_history = nullptr;
     JobHistory::Series* kind_history = nullptr;
     std::shared_ptr<WorkerTable::Worker> worker = nullptr;

@@ -199,6 +199,7 @@ const std::array kKeys = std::to_array<Key>({
     {"", "listen", [](D& d, N& n) { return take(d.made.listen, n); }},
     {"", "hosts", [](D& d, N& n) { return take(d.made.hosts, n); }},
     {"", "threads", [](D& d, N& n) { return take_whole(d.made.threads, n, 1, 256); }},
+    {"", "backup_directory", [](D& d, N& n) { return take(d.made.backup_directory, n); }},
     {"", "grace", [](D& d, N& n) { return take(d.made.grace, n); }},
 
     {"tls", "certificate", [](D& d, N& n) { return take(d.made.tls.certificate, n); }},

@@ -199,6 +199,7 @@ Status Server::Parts::open_http(std::vector<ListenAddress> addresses) {
       .inspector = opened.inspector.get(),
       .callback_queue = callback_queue(rules),
       .find_callback_problem = [rules](const Job& job) { return find_callback_problem(rules, job); },
+      .backup_directory = options.backup_directory,
       .version = options.version});
 
   const Dashboard dashboard({.broker = metered,

@@ -29,6 +29,7 @@ struct ServerOptions {
   std::chrono::milliseconds grace{25'000};  // To finish what is under way after SIGTERM.
 
   std::string token_file = {};              // Empty: `tokens` in the data directory, where the broker has one.
+  std::string backup_directory = {};        // Where callers of the API may have backups made. Empty: nowhere.
   bool local_without_token = false;         // Processes of this machine and of our own user need none.
 
   CallbackOptions callbacks = {};

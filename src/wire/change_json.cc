@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "core/dead_grouping.h"
+#include "core/quote.h"
 #include "wire/fields.h"
 #include "wire/filter_query.h"
 #include "wire/job_json.h"
@@ -72,11 +74,15 @@ constexpr auto kChangeRows = std::to_array<Field<ChangeRequest>>({
     field<&ChangeRequest::replay, &ReplayOptions::keep_attempts>("keep_attempts").otherwise("false"),
     row("delay", ref("Duration"), read_replay_delay<take_duration>).one_of(1),
     row("delay_ms", kIntegerType, read_replay_delay<take_milliseconds>).one_of(1).at_least(0),
+    field<&ChangeRequest::choice, &Choice::like>("like").says(
+        "Only the group of dead jobs with this id, or the group that the job with this id is in."),
 });
+// Of the dead.
+constexpr std::array kDeleteRows = {kChangeRows[1], kChangeRows[2], kChangeRows[3], kChangeRows[4], kChangeRows.back()};
 constexpr auto kCancelRows = std::span<const Field<ChangeRequest>>(kChangeRows).first(5);
-constexpr auto kChoiceRows = kCancelRows.subspan(1);
+constexpr auto kChoiceRows = std::span<const Field<ChangeRequest>>(kDeleteRows);
 constexpr auto kReplayRows = std::span<const Field<ChangeRequest>>(kChangeRows).subspan(1);
-constexpr auto kFlowReplayRows = kReplayRows.subspan(3);
+constexpr auto kFlowReplayRows = kReplayRows.subspan(3, 4);
 constexpr auto kFlowCancelRows = kFlowReplayRows.first(1);
 
 MaybeProblem read_chosen(std::string_view body, std::span<const Field<ChangeRequest>> rows, ChangeRequest& request) {
@@ -84,8 +90,15 @@ MaybeProblem read_chosen(std::string_view body, std::span<const Field<ChangeRequ
   if (MaybeProblem problem = read_request(body, "{\"ids\":[\"...\"]} or {\"filter\":{}}", fields, request)) {
     return problem;
   }
-  const Choice& choice = request.choice;
+  Choice& choice = request.choice;
+  const bool has_like = fields.find("like") != nullptr && fields.has("like");
+  if (has_like && !core::is_dead_group_id(choice.like) && !JobId::parse(choice.like)) {
+    return make_problem("invalid_argument",
+                        "like: the id of a group of dead jobs, or of a job of it, not " + core::quoted(choice.like), "like");
+  }
+  if (has_like && !choice.filter) choice.filter.emplace();
   if (fields.has("ids")) {
+    if (has_like) return conflicting_fields("ids", "like");
     if (choice.filter) return conflicting_fields("ids", "filter");
     if (fields.has("limit")) return conflicting_fields("ids", "limit");
     if (choice.dry_run) return conflicting_fields("ids", "dry_run");

@@ -5,6 +5,7 @@
 //   {"filter":{"queue":"mail","kind":"send","group":...,"flow":...,"headers":{"tenant":"acme"},"error":"timeout",
 //              "since":...,"until":...},
 //                "limit":100,"dry_run":true}; every job that can be meant when "filter" is {} and there is no limit
+//                "like":"..."; of the dead: those of the same group (bide/dead_groups.h); without a filter, all of them
 //   cancel       a choice, and "state":"dead": only those that are in it
 //   replay       a choice, and "keep_attempts":true, "delay":"10s"
 
@@ -23,6 +24,7 @@ namespace bide::wire {
 struct Choice {
   std::vector<JobId> ids = {};
   std::optional<JobFilter> filter = {};  // Instead of ids.
+  std::string like = {};                 // Of the dead: only of this group, by its id or that of a job of it.
   std::uint64_t limit = 0;               // Of what matches; 0: all.
   bool dry_run = false;                  // Only count what matches.
 };

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "bide/dead_groups.h"
 #include "bide/job.h"
 #include "bide/job_id.h"
 
@@ -61,23 +62,6 @@ struct WorkerInfo {
   std::uint64_t failed = 0;
   Time since = {};
   Time last_start = {};
-};
-
-struct DeadGroup {
-  std::string id = {};
-  std::string kind = {};
-  std::string error = {};  // Folded.
-  std::uint64_t count = 0;
-  Time first = {};
-  Time last = {};
-  JobId example = {};
-  std::vector<std::string> queues = {};
-};
-
-struct DeadGroups {
-  std::vector<DeadGroup> groups = {};  // The largest first.
-  std::uint64_t looked_at = 0;         // Dead jobs.
-  bool complete = true;                // All of them were looked at.
 };
 
 struct DeadGroupPage {

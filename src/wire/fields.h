@@ -495,6 +495,7 @@ constexpr Field<> shape(std::string_view name, JsonType type) { return row<Nothi
 std::span<const Schema> schemas();
 
 // Of each file here. One that is a choice of others is put together in schemas().
+void add_backup_schemas(Schemas& schemas);
 void add_batch_schemas(Schemas& schemas);
 void add_change_schemas(Schemas& schemas);
 void add_dashboard_schemas(Schemas& schemas);

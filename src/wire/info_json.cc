@@ -77,6 +77,7 @@ constexpr auto kJobInfoRows = std::to_array<Field<JobInfo>>({
     base64<&JobInfo::note>("note_base64"),
     maybe<&JobInfo::finished>("finished"),
     maybe<&JobInfo::dead_reason>("dead_reason"),
+    maybe<&JobInfo::whole>("whole").says("Done: the job is still kept as it was enqueued, with body and headers."),
     row("result", kAnyType, read_result_as<ContentForm::kJson>, write_result),
     row("result_text", kStringType, read_result_as<ContentForm::kText>),
     row("result_base64", kStringType, read_result_as<ContentForm::kBase64>),

@@ -195,6 +195,7 @@ Schemas make_schemas() {
   add_batch_schemas(all);
   either("EnqueueAnswer", "Enqueued", "EnqueueResults");
   add_event_schemas(all);
+  add_backup_schemas(all);
   either("PublishAnswer", "Published", "PublishResults");
   add_info_schemas(all);
   add_dashboard_schemas(all);

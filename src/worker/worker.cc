@@ -1,5 +1,6 @@
 #include "bide/worker.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,12 @@ Worker::~Worker() { stop(); }
 
 void Worker::add_handler(std::string kind, Handler handler) {
   state_->setup.handlers.emplace_back(std::move(kind), worker::KindHandler{.plain = std::move(handler)});
+}
+
+void Worker::add_queue(const std::string& name) {
+  std::vector<WorkerQueue>& queues = state_->setup.options.queues;
+  const bool is_there = std::any_of(queues.begin(), queues.end(), [&](const WorkerQueue& each) { return each.name == name; });
+  if (!is_there) queues.emplace_back(name);
 }
 
 void Worker::add_task_handler(std::string kind, TaskHandler handler) {

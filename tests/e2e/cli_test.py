@@ -217,6 +217,8 @@ class QueuesTest(command.CommandTest):
         self.assertIn("images", self.bide("top", "--frames", "2", "--every", "100ms"))
         looks = self.bide("top", "--frames", "2", "--every", "100ms", "--json").splitlines()
         self.assertEqual([json.loads(look)["queues"][0]["name"] for look in looks], ["images"] * 2)
+        self.assertEqual(json.loads(looks[1])["dead_per_s"], 0)
+        self.assert_fails(64, "--sort", "top", "--sort", "size")
 
 
 class DeadTest(command.CommandTest):

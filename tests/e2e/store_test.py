@@ -1,9 +1,11 @@
 """bide store: checking, compacting, saving and restoring a data directory."""
 
+import json
 import os
 import random
 import resource
 import shutil
+import time
 
 import command
 
@@ -150,20 +152,49 @@ class StoreTest(command.CommandTest):
     def test_a_backup_is_restored(self):
         saved = self.bide_json("store", "backup", "data", "saved")
         self.assertEqual(saved["live_jobs"], 5)
-        self.assertEqual(self.run_bide("store", "backup", "data", "saved")[0], 73)
         shutil.rmtree(f"{self.folder}/data")
         self.bide("store", "restore", "saved", "data")
         self.assertEqual(self.bide_json("job", "show", self.ids[0])["body"], "body 0" * 20)
         self.assertTrue(self.bide_json("audit")["ok"])
 
-    def test_a_copy_that_was_cut_off_does_not_pass_for_a_whole_one(self):
+    def test_a_second_backup_takes_the_place_of_the_first(self):
+        self.bide("store", "backup", "data", "saved")
+        self.bide("enqueue", "later")
+        self.assertEqual(self.bide_json("store", "backup", "data", "saved/")["live_jobs"], 6)
+        self.bide("store", "check", "saved")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["data", "saved"])
+
+    def test_a_backup_overwrites_nothing_else(self):
+        os.makedirs(f"{self.folder}/letters/of")
+        self.assert_fails(75, "letters", "store", "backup", "data", "letters")
+        self.assert_fails(64, "within the store", "store", "backup", "data", "data/saved")
+        # A store that somebody works in is no backup any more.
+        self.bide("store", "backup", "data", "saved")
+        self.bide("enqueue", "k", "--url", "bide:saved")
+        self.assert_fails(75, "no backup that was left as it was made", "store", "backup", "data", "saved")
+
+    def test_a_store_in_use_is_backed_up_by_who_uses_it(self):
+        with self.start("work", "--shell", "sleep 0.01", "--quiet") as worker:
+            while not os.path.exists(f"{self.folder}/data/socket"):
+                time.sleep(0.02)
+            for i in range(3):
+                self.bide("enqueue", "more")
+                saved = self.bide_json("store", "backup", "data", "saved")
+                self.assertGreater(saved["bytes"], 0)
+                self.assertTrue(json.loads(self.bide("store", "check", "saved", "--json"))["ok"])
+            self.bide("store", "restore", "saved", "second")
+            self.assertTrue(self.bide_json("audit", "--url", "bide:second")["ok"])
+            worker.terminate()
+
+    def test_a_backup_that_was_cut_off_does_not_pass_for_a_whole_one(self):
         code, _, _ = self.run_bide("store", "backup", "data", "saved",
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
         self.assertNotEqual(code, 0)
-        self.assertEqual(os.listdir(f"{self.folder}/saved"), [])
-        self.assertEqual(self.run_bide("store", "backup", "data", "saved")[0], 73)
-        shutil.rmtree(f"{self.folder}/saved.unfinished")
+        self.assertFalse(os.path.exists(f"{self.folder}/saved"))
+        self.assertEqual(self.run_bide("store", "check", "saved.unfinished")[0], 65)
+        self.assertEqual(self.run_bide("job", "list", "--url", "bide:saved.unfinished")[0], 65)
         self.assertEqual(self.bide_json("store", "backup", "data", "saved")["live_jobs"], 5)
+        self.assertFalse(os.path.exists(f"{self.folder}/saved.unfinished"))
 
     def test_compacting_keeps_what_the_settings_of_the_store_keep(self):
         job = self.bide_json("enqueue", "go", "--queue", "other")["id"]

@@ -56,6 +56,11 @@ class TerminalTest(command.CommandTest):
         self.assertEqual(self.on_terminal("job", "wait", job_id), (0, "a\\x1b[31mb\r\nc\r\n"))
         self.assertEqual(self.bide("job", "wait", job_id), "a\x1b[31mb\nc\n")
 
+    def test_top_ends_with_a_key(self):
+        code, shown = self.on_terminal("top", "--every", "1h", typed=b"sq")
+        self.assertEqual(code, 0)
+        self.assertIn("s sort, by ready", shown)
+
     def test_long_commands_show_a_bar(self):
         for words in (["store", "check", "data"], ["store", "backup", "data", "saved"], ["store", "compact", "data"],
                       ["dead", "replay", "--all", "--rate", "100"]):

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import time
+import urllib.request
 
 import command
 
@@ -217,6 +218,24 @@ class WorkTest(command.CommandTest):
         worker.send_signal(signal.SIGKILL)
         worker.communicate(timeout=60)
         self.assertEqual([job["body"] for job in self.bide_json("dead", "list")["jobs"]], ["20"])
+
+    def test_a_worker_tells_its_metrics(self):
+        self.bide("enqueue", "count")
+        worker = self.start("work", "--shell", "exit 0", "--metrics", "127.0.0.1:0", "--json")
+        try:
+            told = [json.loads(worker.stdout.readline()) for _ in range(3)]
+            url = next(event["url"] for event in told if event["event"] == "metrics")
+            wanted = 'bide_kind_jobs_finished_total{kind="count",outcome="done"} 1\n'
+            text = ""
+            while wanted not in text:  # The outcome is told before it is confirmed.
+                with urllib.request.urlopen(url, timeout=30) as answer:
+                    text = answer.read().decode()
+            self.assertIn('bide_queue_jobs{queue="default",state="ready"} 0\n', text)
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            worker.communicate(timeout=60)
+        self.assertEqual(worker.returncode, 0)
+        self.assert_fails(64, "--metrics", "work", "--shell", "exit 0", "--metrics", "nowhere")
 
     def test_a_job_enqueued_and_worked_off_adds_up(self):
         for i in range(5):

@@ -37,6 +37,7 @@ class OpenApi : public ApiBench {
     api_ = std::make_unique<Api>(ApiOptions{.broker = metered_,
                                             .inspector = &store_->inspector(),
                                             .callback_queue = "callbacks",
+                                            .backup_directory = folder_.path() + "/saved",
                                             .version = "1.2.3"});
     Routes others = callbacks_->routes();
     const Dashboard dashboard({.broker = metered_, .authenticator = authenticator_.get(), .version = "1.2.3", .broker_url = "bide:./data"});
@@ -100,6 +101,7 @@ class OpenApi : public ApiBench {
   }
   // A request with a reply, one without, and events.
   void ask_for_replies_and_events();
+  void ask_for_a_backup();
   // A flow on its way, cancelled and replayed.
   void ask_about_flows() {
     const Response made = checked(Method::kPost, "/v1/jobs", "/v1/jobs",
@@ -143,6 +145,13 @@ void OpenApi::ask_for_replies_and_events() {
   checked(Method::kGet, "/v1/bindings", "/v1/bindings");
   checked(Method::kPost, "/v1/publish", "/v1/publish", R"({"kind":"order.created","body":{"order":17}})");
   checked(Method::kPost, "/v1/publish", "/v1/publish", R"([{"kind":"order.paid"},{"kind":"other"},{"knd":1}])");
+}
+
+void OpenApi::ask_for_a_backup() {
+  checked(Method::kGet, "/v1/backup", "/v1/backup");
+  checked(Method::kPost, "/v1/backup", "/v1/backup", R"({"target":"nightly"})");
+  checked(Method::kPost, "/v1/backup", "/v1/backup", R"({"target":"../nightly"})");
+  while (field_of(checked(Method::kGet, "/v1/backup", "/v1/backup").body, "finished").empty()) std::this_thread::yield();
 }
 
 void OpenApi::ask_about_callbacks() {
@@ -333,6 +342,7 @@ TEST_F(OpenApi, RealAnswersAreAsItSays) {
   post_to("/v1/session", R"({"token":"of nobody"})");
   checked(Method::kDelete, "/v1/session", "/v1/session");
 
+  ask_for_a_backup();
   ask_for_replies_and_events();
   ask_about_callbacks();
 

@@ -74,6 +74,8 @@ class RemoteBroker : public Broker, public Inspector {
   void remove_schedule(std::string name, Completion<void> done) override;
   void pause_schedule(std::string name, bool paused, Completion<void> done) override;
   void run_schedule(std::string name, Completion<JobId> done) override;
+  void backup(std::string target, Completion<void> done) override;
+  void backup_info(Completion<BackupInfo> done) override;
 
  private:
   class Handle;

@@ -6,6 +6,7 @@
 #include "core/quote.h"
 #include "core/topics.h"
 #include "core/url_escape.h"
+#include "wire/backup_json.h"
 #include "wire/change_json.h"
 #include "wire/edit_json.h"
 #include "wire/event_json.h"
@@ -184,6 +185,15 @@ void RemoteBroker::pause_schedule(std::string name, bool paused, Completion<void
 void RemoteBroker::run_schedule(std::string name, Completion<JobId> done) {
   caller_->call({.method = "POST", .path = schedule_path(name) + "/run", .repeatable = false},
                 reading_change(std::move(done), wire::read_schedule_run));
+}
+
+void RemoteBroker::backup(std::string target, Completion<void> done) {
+  caller_->call({.method = "POST", .path = "/v1/backup", .body = wire::backup_request_json(target), .repeatable = false},
+                confirming(std::move(done)));
+}
+
+void RemoteBroker::backup_info(Completion<BackupInfo> done) {
+  caller_->call({.path = "/v1/backup"}, reading(std::move(done), wire::read_backup));
 }
 
 }  // namespace bide::brokers::remote

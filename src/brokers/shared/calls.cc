@@ -168,6 +168,19 @@ bool rules(Target target, Decoder& in, Reply reply) {
   return true;
 }
 
+bool backup(Target target, Decoder& in, Reply reply) {
+  auto to = take<std::string>(in);
+  if (!in.done()) return false;
+  target.inspector.backup(std::move(to), replying<void>(std::move(reply)));
+  return true;
+}
+
+bool backup_info(Target target, Decoder& in, Reply reply) {
+  if (!in.done()) return false;
+  target.inspector.backup_info(replying<BackupInfo>(std::move(reply)));
+  return true;
+}
+
 struct Call {
   FrameType type;
   bool (*execute)(Target, Decoder&, Reply);
@@ -196,6 +209,8 @@ constexpr std::array kCalls = {
     Call{FrameType::kBindings, bindings, Call::Repeat::kReadOnly},
     Call{FrameType::kPutRules, put_rules, Call::Repeat::kRepeatable},
     Call{FrameType::kRules, rules, Call::Repeat::kReadOnly},
+    Call{FrameType::kBackup, backup, Call::Repeat::kOnce},  // The second would find the first.
+    Call{FrameType::kBackupInfo, backup_info, Call::Repeat::kReadOnly},
 };
 
 const Call* find_call(FrameType type) {

@@ -75,6 +75,8 @@ enum class FrameType : std::uint8_t {
   kEdit = 40,
   kSaveStep = 41,
   kReportProgress = 42,
+  kBackup = 60,
+  kBackupInfo = 61,
 };
 
 inline constexpr std::size_t kFrameBytes = 64ull << 20;  // The longest frame, without the length itself.

@@ -97,6 +97,8 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
   void bindings(Completion<std::vector<Binding>> done) override;
   void put_rules(QueueRules rules, Completion<void> done) override;
   void rules(Completion<std::vector<QueueRules>> done) override;
+  void backup(std::string target, Completion<void> done) override;
+  void backup_info(Completion<BackupInfo> done) override;
 
   // For calls that go past the client once there is a local owner: leases from before count against the credit of their
   // subscription until their end is seen here.

@@ -237,4 +237,12 @@ void SharedClient::rules(Completion<std::vector<QueueRules>> done) {
   call<std::vector<QueueRules>>(FrameType::kRules, std::move(done));
 }
 
+void SharedClient::backup(std::string target, Completion<void> done) {
+  call<void>(FrameType::kBackup, std::move(done), target);
+}
+
+void SharedClient::backup_info(Completion<BackupInfo> done) {
+  call<BackupInfo>(FrameType::kBackupInfo, std::move(done));
+}
+
 }  // namespace bide::brokers::shared

@@ -91,4 +91,11 @@ void SharedStore::settle(std::vector<Settlement> settlements, Completion<std::ve
   engine->settle(std::move(settlements), std::move(done));
 }
 
+void SharedStore::backup(std::string target, Completion<void> done) {
+  std::error_code error;
+  if (!target.empty()) target = std::filesystem::absolute(target, error).string();
+  if (error) return done(Error{ErrorCode::kInvalidArgument, "the target of the backup: " + error.message()});
+  next_inspector().backup(std::move(target), std::move(done));
+}
+
 }  // namespace bide::brokers::shared

@@ -33,6 +33,8 @@ class SharedStore : public core::ForwardingBroker, public core::ForwardingInspec
   // Once this process has become the owner, leases from before still count as held by the client.
   void extend(std::vector<LeaseRef> leases, Completion<std::vector<Extended>> done) override;
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
+  // The owner may run elsewhere in the file system.
+  void backup(std::string target, Completion<void> done) override;
 
  protected:
   Broker& next_broker() const override;

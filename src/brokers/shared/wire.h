@@ -152,7 +152,7 @@ template <>
 struct Fields<JobInfo> {
   static auto of(auto& v) {
     return std::tie(v.job, v.state, v.due, v.attempts, v.counts, v.history, v.worker, v.progress, v.steps, v.waits_for,
-                    v.finished, v.dead_reason, v.note, v.result, v.result_content_type);
+                    v.finished, v.dead_reason, v.note, v.result, v.result_content_type, v.whole);
   }
 };
 template <>
@@ -188,6 +188,13 @@ struct Fields<ReplayOptions> {
 template <>
 struct Fields<Explanation> {
   static auto of(auto& v) { return std::tie(v.code, v.text); }
+};
+template <>
+struct Fields<BackupInfo> {
+  static auto of(auto& v) {
+    return std::tie(v.state, v.target, v.files, v.bytes, v.copied_bytes, v.linked_bytes, v.checked_bytes, v.live_jobs,
+                    v.started, v.finished, v.error, v.error_code);
+  }
 };
 template <>
 struct Fields<AuditReport> {

@@ -61,6 +61,9 @@ class Checker {
     if (files->unfinished_snapshot) {
       find(Finding::Kind::kNote, kUnfinishedSnapshot, 0, "a snapshot that was not finished; it is not looked at");
     }
+    if (files->unfinished_backup) {
+      find(Finding::Kind::kDamage, kUnfinishedBackup, 0, "a backup that was not finished: something is missing");
+    }
     for (const std::string& name : files->others) {
       const bool in_journal = name.starts_with("journal/");
       find(Finding::Kind::kNote, name, 0, in_journal ? "not a segment of the journal" : "not a file of the store");

@@ -67,7 +67,7 @@ std::optional<std::string> JobCensus::apply_one(const RecordFacts& facts, const 
       break;
     case RecordType::kDone:
       if (place.state != State::kRunning) return misfit(facts.type, id, "which is not running");
-      place = {State::kDone, 0, address};
+      place = {State::kDone, place.body, address};  // Its record is kept for a while, and may move.
       ++counters_.done;
       break;
     case RecordType::kRemoved: {

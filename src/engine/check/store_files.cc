@@ -61,6 +61,8 @@ Result<StoreFiles> list_store(platform::Disk& disk, const std::string& directory
       files.snapshots.push_back(name);
     } else if (name == kUnfinishedSnapshot) {
       files.unfinished_snapshot = true;
+    } else if (name == kUnfinishedBackup) {
+      files.unfinished_backup = true;
     } else if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
       files.others.push_back(name);
     }

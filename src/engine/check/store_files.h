@@ -22,11 +22,13 @@ struct StoreFiles {
   std::vector<std::string> snapshots = {};  // Oldest first.
   bool synced_mark = false;
   bool unfinished_snapshot = false;
+  bool unfinished_backup = false;
   std::vector<std::string> others = {};  // Not of the store.
 };
 
 inline constexpr char kSyncedMarkPath[] = "journal/synced";
 inline constexpr char kUnfinishedSnapshot[] = "snapshot.tmp";
+inline constexpr char kUnfinishedBackup[] = "unfinished-backup";
 
 Result<StoreFiles> list_store(platform::Disk& disk, const std::string& directory);
 // The digits in the name of a segment or a snapshot.

@@ -202,6 +202,7 @@ Routes Api::routes(Routes others) const {
   add_request_route(state_, routes);
   add_rules_routes(state_, routes);
   add_schedule_routes(state_, routes);
+  add_backup_routes(state_, routes);
   std::move(others.begin(), others.end(), std::back_inserter(routes));
   add_openapi_route(routes, state_->options.version);
   return routes;

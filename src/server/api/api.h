@@ -28,6 +28,7 @@ struct ApiOptions {
   // Checked before a job is enqueued.
   std::function<std::optional<wire::Problem>(const Job&)> find_callback_problem = {};
 
+  std::string backup_directory = {};  // Where backups may be made. Empty: nowhere.
   std::string version = {};        // Of the server, for the OpenAPI document.
   std::function<Time()> now = {};  // For tests; the wall clock otherwise.
 };

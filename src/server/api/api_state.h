@@ -127,6 +127,7 @@ void add_job_routes(const State& state, Routes& routes);
 void add_lease_routes(const State& state, Routes& routes);
 void add_settle_route(const State& state, Routes& routes);
 void add_broker_routes(const State& state, Routes& routes);
+void add_backup_routes(const State& state, Routes& routes);
 void add_publish_routes(const State& state, Routes& routes);
 void add_dead_routes(const State& state, Routes& routes);
 void add_dead_group_routes(const State& state, Routes& routes);

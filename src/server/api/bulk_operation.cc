@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/dead_grouping.h"
 #include "wire/info_json.h"
 
 namespace bide::server {
@@ -25,6 +26,7 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
         filters_(std::move(filters)),
         limit_(limits.limit),
         dry_run_(limits.dry_run),
+        like_(limits.like),
         apply_(std::move(apply)) {
     for (JobFilter& filter : filters_) filter.bodies = false;
   }
@@ -33,14 +35,23 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
     reply_.on_gone([self = weak_from_this()] {
       if (const auto operation = self.lock()) operation->gone_ = true;
     });
-    next_page();
+    if (like_.empty() || core::is_dead_group_id(like_)) return next_page();
+    inspector_->find(*JobId::parse(like_), [self = shared_from_this()](const Result<JobInfo>& info) {
+      if (!info) return self->stop(info.error());
+      if (info->state != JobState::kDead) {
+        return self->stop({ErrorCode::kWrongState, "job " + self->like_ + " is not dead but " + std::string(to_string(info->state))});
+      }
+      self->like_ = dead_group_of(*info);
+      self->next_page();
+    });
   }
 
  private:
   void next_page() {
     const std::uint64_t left = limit_ == 0 ? kSweepPage : limit_ - matched_;
     if (left == 0 || gone_) return answer();
-    inspector_->list(filters_[at_], cursor_, std::min<std::size_t>(left, kSweepPage),
+    const std::size_t size = like_.empty() ? std::min<std::size_t>(left, kSweepPage) : kSweepPage;
+    inspector_->list(filters_[at_], cursor_, size,
                      [self = shared_from_this()](Result<JobPage> page) {
                        if (!page) return self->stop(page.error());
                        self->on_page(std::move(*page));
@@ -49,6 +60,10 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
 
   void on_page(JobPage page) {
     cursor_ = std::move(page.next);
+    if (!like_.empty()) {
+      std::erase_if(page.jobs, [&](const JobInfo& info) { return dead_group_of(info) != like_; });
+      if (limit_ != 0 && page.jobs.size() > limit_ - matched_) page.jobs.resize(limit_ - matched_);
+    }
     matched_ += page.jobs.size();
     std::vector<JobId> ids;
     for (const JobInfo& info : page.jobs) ids.push_back(info.job.id);
@@ -102,6 +117,7 @@ class BulkOperation : public std::enable_shared_from_this<BulkOperation> {
   std::vector<JobFilter> filters_;
   const std::uint64_t limit_;
   const bool dry_run_;
+  std::string like_;  // Only of this group of dead jobs.
   const ApplyToJobs apply_;
   std::atomic<bool> gone_ = false;
   std::size_t at_ = 0;  // Of the filters.

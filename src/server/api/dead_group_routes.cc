@@ -1,14 +1,11 @@
 // Dead jobs by kind and error: GET /v1/dead/groups, and the jobs of one group.
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
-#include "core/quote.h"
+#include "core/dead_grouping.h"
 #include "server/api/api_state.h"
 #include "server/api/caller_inspector.h"
-#include "server/api/error_folding.h"
 #include "wire/dashboard_json.h"
 #include "wire/filter_query.h"
 
@@ -19,28 +16,7 @@ namespace {
 // More would keep the caller, and everybody else who reads, waiting for too long.
 constexpr std::uint64_t kMostLookedAt = 20'000;
 constexpr std::uint64_t kMostLookedAtForPage = 5'000;
-constexpr std::size_t kMostGroups = 200;
-constexpr std::size_t kMostQueues = 10;
 constexpr std::size_t kPageOfGroups = 1'000;
-
-std::string error_of(const JobInfo& info) {
-  if (!info.history.empty()) return fold_error(info.history.back().text);
-  return info.dead_reason ? std::string(to_string(*info.dead_reason)) : std::string();
-}
-
-// 64 bits of FNV-1a: enough to tell some hundred groups apart, and the same in every process.
-std::string group_id(std::string_view kind, std::string_view error) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&hash](std::string_view bytes) {
-    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  };
-  add(kind);
-  add(std::string_view("\0", 1));
-  add(error);
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[hash >> shift & 15];
-  return text;
-}
 
 // Looks through the dead set, page by page, until it has seen enough.
 class DeadScan : public std::enable_shared_from_this<DeadScan> {
@@ -87,42 +63,17 @@ void list_groups(const State& state, const Request& request, Reply reply) {
   wire::ListRequest wanted;
   if (auto problem = wire::read_list_query(request.query, wanted)) return refuse(reply, *problem);
   const auto shared = share(std::move(reply));
-  using Key = std::pair<std::string, std::string>;
-  const auto groups = std::make_shared<std::map<Key, wire::DeadGroup>>();
-  const auto answer = std::make_shared<wire::DeadGroups>();
+  const auto grouping = std::make_shared<core::DeadGrouping>();
   const auto scan = std::make_shared<DeadScan>(inspector_for(state, request.caller), std::move(wanted.filter), kMostLookedAt);
   scan->start(
       "", kPageOfGroups,
-      [groups, answer](const JobInfo& info) {
-        ++answer->looked_at;
-        Key key{info.job.kind, error_of(info)};
-        const Time died = info.finished.value_or(info.due);
-        auto found = groups->find(key);
-        if (found == groups->end()) {
-          if (groups->size() >= kMostGroups) key = {"(other)", "(other)"};
-          found = groups->try_emplace(key).first;
-          wire::DeadGroup& made = found->second;
-          if (made.count == 0) {
-            made = {.id = group_id(key.first, key.second), .kind = key.first, .error = key.second, .first = died, .last = died, .example = info.job.id};
-          }
-        }
-        wire::DeadGroup& group = found->second;
-        ++group.count;
-        if (died > group.last) std::tie(group.last, group.example) = std::tie(died, info.job.id);
-        group.first = std::min(group.first, died);
-        if (group.queues.size() < kMostQueues &&
-            std::find(group.queues.begin(), group.queues.end(), info.job.queue) == group.queues.end()) {
-          group.queues.push_back(info.job.queue);
-        }
+      [grouping](const JobInfo& info) {
+        grouping->add(info);
         return true;
       },
-      [state, shared, groups, answer](const Error* error, const std::string& next) {
+      [state, shared, grouping](const Error* error, const std::string& next) {
         if (error != nullptr) return refuse(*shared, state->problem_of(*error));
-        answer->complete = next.empty();
-        for (auto& [key, group] : *groups) answer->groups.push_back(std::move(group));
-        std::stable_sort(answer->groups.begin(), answer->groups.end(),
-                         [](const auto& one, const auto& other) { return one.count > other.count; });
-        shared->send(json_response(200, wire::dead_groups_json(*answer)));
+        shared->send(json_response(200, wire::dead_groups_json(grouping->take(next.empty()))));
       });
 }
 
@@ -135,7 +86,7 @@ void list_group(const State& state, const Request& request, Reply reply) {
   scan->start(
       std::move(wanted.cursor), wanted.limit,
       [page, id = request.captured.at("id"), limit = wanted.limit](const JobInfo& info) {
-        if (group_id(info.job.kind, error_of(info)) == id) page->ids.push_back(info.job.id);
+        if (dead_group_of(info) == id) page->ids.push_back(info.job.id);
         return page->ids.size() < limit;
       },
       [state, shared, page](const Error* error, std::string next) {

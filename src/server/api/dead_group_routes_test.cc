@@ -4,22 +4,9 @@
 #include <string>
 
 #include "server/api/api_test_bench.h"
-#include "server/api/error_folding.h"
 
 namespace bide::server {
 namespace {
-
-TEST(ErrorFolding, LeavesWhatErrorsOfTheSameCauseHaveInCommon) {
-  EXPECT_EQ(fold_error("connect to 10.0.0.7:5432 timed out after 3001 ms"), "connect to * timed out after # ms");
-  EXPECT_EQ(fold_error("timed out after 3s, or 3001ms"), "timed out after #s, or #ms");
-  EXPECT_EQ(fold_error("no user 'kim' (0x7ffe12, 018f3c1e-7d5a-7000-8000-000000000001)"), "no user '*' (*, *)");
-  EXPECT_EQ(fold_error("status 404: https://example.com/a/17?b=2."), "status #: *.");
-  EXPECT_EQ(fold_error("it isn't there, and doesn't come"), "it isn't there, and doesn't come");
-  EXPECT_EQ(fold_error("first line 1\nsecond"), "first line #");
-  EXPECT_EQ(fold_error("-1.5 of -"), "# of -");
-  EXPECT_EQ(fold_error(""), "");
-  EXPECT_LE(fold_error(std::string(10'000, 'x')).size(), 300u);
-}
 
 class DeadGroups : public ApiBench {
  protected:
@@ -64,6 +51,30 @@ TEST_F(DeadGroups, GiveTheIdsOfTheirJobsPageByPage) {
   EXPECT_EQ(ids.size(), 20u);
   EXPECT_EQ(given, 20u);
   EXPECT_TRUE(items_of(get("/v1/dead/groups/0123456789abcdef").body, "ids").empty());
+}
+
+TEST_F(DeadGroups, AreReplayedAndDeletedAsOne) {
+  for (int i = 0; i < 5; ++i) die("pack", "shelf " + std::to_string(i) + " is empty");
+  die("pack", "no such street");
+  const auto groups = items_of(get("/v1/dead/groups").body, "groups");
+  ASSERT_EQ(groups.size(), 2u);
+  const std::string shelf = field_of(groups[0], "id");
+  const Response counted = post("/v1/dead/replay", R"({"like":")" + shelf + R"(","dry_run":true})");
+  EXPECT_EQ(field_of(counted.body, "matched"), "5") << counted.body;
+  const Response some = post("/v1/dead/delete", R"({"like":")" + shelf + R"(","limit":2})");
+  EXPECT_EQ(field_of(some.body, "succeeded"), "2") << some.body;
+  // By a job that is in it.
+  const Response replayed = post("/v1/dead/replay", R"({"like":")" + field_of(items_of(get("/v1/dead/groups").body, "groups")[0], "example") + R"("})");
+  EXPECT_EQ(field_of(replayed.body, "succeeded"), "3") << replayed.body;
+  EXPECT_EQ(items_of(get("/v1/dead/groups").body, "groups").size(), 1u);
+}
+
+TEST_F(DeadGroups, ThatAreNoneAreRefused) {
+  expect_problem(post("/v1/dead/replay", R"({"like":"shelves"})"), 422, "invalid_argument", "like");
+  expect_problem(post("/v1/dead/replay", R"({"like":"0123456789abcdef","ids":[]})"), 422, "conflicting_fields", "like");
+  expect_problem(post("/v1/dead/replay", R"({"like":"018f3c1e-7d5a-7000-8000-000000000001"})"), 404, "not_found");
+  const std::string alive = enqueue(R"({"kind":"a","delay":"1h"})");
+  expect_problem(post("/v1/dead/delete", R"({"like":")" + alive + R"("})"), 409, "wrong_state", "not dead");
 }
 
 }  // namespace

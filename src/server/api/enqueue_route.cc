@@ -5,6 +5,7 @@
 
 #include "server/api/api_state.h"
 #include "server/api/caller_inspector.h"
+#include "server/api/trace_context.h"
 #include "wire/batch_json.h"
 
 namespace bide::server {
@@ -262,6 +263,7 @@ void enqueue(const State& state, Request request, Reply reply) {
     }
     if (listened) call->events.push_back({.type = "job.enqueued", .kind = item.job.kind, .queue = item.job.queue});
     call->sent.push_back(i);
+    take_trace(call->request, item.job);
     jobs.push_back(std::move(item.job));
   }
   if (jobs.empty()) return answer(*call);

@@ -386,5 +386,20 @@ TEST(IdempotencyKey, StandsForOneIdOfVersion8) {
   EXPECT_EQ(ids.size(), 27u);
 }
 
+TEST_F(EnqueueRoute, TheTraceOfTheRequestGoesOnWithItsJobs) {
+  const std::string parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const auto headers_of = [&](const std::string& body, Fields fields) {
+    const Response made = post("/v1/jobs", body, std::move(fields));
+    return field_of(get("/v1/jobs/" + field_of(made.body, "id")).body, "headers");
+  };
+  EXPECT_EQ(headers_of(R"({"kind":"a"})", {{"traceparent", parent}, {"tracestate", "vendor=1"}}),
+            R"({"traceparent":")" + parent + R"(","tracestate":"vendor=1"})");
+  EXPECT_EQ(headers_of(R"({"kind":"a","headers":{"traceparent":"mine"}})", {{"traceparent", parent}}), R"({"traceparent":"mine"})");
+  for (const std::string& wrong : {std::string("00-1"), std::string(55, '0'), "ff" + parent.substr(2), parent + "x",
+                                   "00-" + std::string(32, '0') + parent.substr(35)}) {
+    EXPECT_EQ(headers_of(R"({"kind":"a"})", {{"traceparent", wrong}}), "{}") << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace bide::server

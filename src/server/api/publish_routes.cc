@@ -6,6 +6,7 @@
 #include "core/topics.h"
 #include "server/api/api_state.h"
 #include "server/api/caller_inspector.h"
+#include "server/api/trace_context.h"
 #include "wire/batch_json.h"
 #include "wire/event_json.h"
 
@@ -49,6 +50,7 @@ void publish(const State& state, Request request, Reply reply) {
       continue;
     }
     call->sent.push_back(i);
+    take_trace(call->request, item.job);
     events.push_back(std::move(item.job));
   }
   if (events.empty()) return answer_published(*call);

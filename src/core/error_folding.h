@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-namespace bide::server {
+namespace bide::core {
 
 // The first line, of at most 300 bytes.
 std::string fold_error(std::string_view error);
 
-}  // namespace bide::server
+}  // namespace bide::core

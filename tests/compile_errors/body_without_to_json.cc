@@ -1,0 +1,9 @@
+// says: give it to_json and from_json
+#include <bide/bide.h>
+#include <bide/json.h>
+
+struct Resize {
+  int width = 0;
+};
+
+void build(bide::Client& client) { (void)client.enqueue("resize", Resize{640}); }
