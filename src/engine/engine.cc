@@ -477,6 +477,7 @@ Capabilities Engine::capabilities() const {
   capabilities.kinds = true;
   capabilities.edit = true;
   capabilities.dependencies = true;
+  capabilities.unique_windows = true;
   capabilities.steps = true;
   capabilities.progress = true;
   capabilities.schedules = true;

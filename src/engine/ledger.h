@@ -14,6 +14,7 @@
 //   ledger_settle.cc        outcomes
 //   ledger_steps.cc         what a running attempt says of itself
 //   ledger_schedules.cc     schedules, and the jobs that they make
+//   ledger_unique.cc        unique keys that are held
 //   ledger_operate.cc       cancel, reschedule, replay, pause, purge
 //   ledger_edit.cc          other content and rules for a job that waits or is dead
 //   ledger_rules.cc         rules of queues
@@ -224,6 +225,7 @@ class Ledger {
   struct Loaded {
     Job job;
     journal::Past past;
+    std::int64_t accepted_ms = 0;
   };
   // A task works in pieces: run() gives true when it is finished.
   struct Task {
@@ -258,6 +260,11 @@ class Ledger {
   Status cover_ids();
 
   Status admit(const Job& job);
+  // What the job gets when its unique key is held; nothing: it is not.
+  std::optional<Result<Enqueued>> conflict_of(const Job& job);
+  Result<Enqueued> replace(Slot slot, const Job& job);
+  // Now.
+  journal::Acceptance acceptance_of(const Job& job) const;
   // kOverloaded: by its rules the queue takes no further jobs.
   Status admit_to(std::string_view queue);
   // What in the rules of its queue keeps a ready job from starting; nothing: they do not.

@@ -102,7 +102,7 @@ Status Ledger::edit(const JobId& id, JobEdit edit) {
     goes_on.due_is_wall = due_ms > now_ms();
   }
   const journal::Acceptance record{.due_ms = goes_on.due_ms,
-                                   .accepted_ms = now_ms(),
+                                   .accepted_ms = loaded->accepted_ms,
                                    .due_is_wall = goes_on.due_is_wall,
                                    .past = {},
                                    .edited = true};

@@ -52,6 +52,8 @@ std::vector<Result<Enqueued>> Ledger::enqueue(EnqueueBatch batch) {
       results.push_back(Enqueued{job.id, true});
     } else if (const auto done = is_ours[i] ? false : finished_ids_.contains(job.id); !done || *done) {
       results.push_back(done ? Result<Enqueued>(Enqueued{job.id, true}) : done.error());
+    } else if (auto conflict = conflict_of(job); conflict) {
+      results.push_back(std::move(*conflict));
     } else if (Status admitted = admit(job); !admitted) {
       results.push_back(admitted.error());
     } else {
@@ -71,12 +73,6 @@ std::vector<Result<Enqueued>> Ledger::enqueue(EnqueueBatch batch) {
 
 // Whether one more job may be accepted, and there is room to write it.
 Status Ledger::admit(const Job& job) {
-  const bool wants_key = !job.unique_key.empty() && !(job.past && job.past->dead);
-  const Slot holder = wants_key ? state_.unique_keys().holder(job.unique_key) : kNoSlot;
-  if (holder != kNoSlot) {
-    return Error{ErrorCode::kAlreadyExists, "the unique key " + core::quoted(job.unique_key) + " is held by job " +
-                                                state_[holder].id.to_string()};
-  }
   if (state_.jobs() >= options_.max_jobs) {
     return Error{ErrorCode::kOverloaded, "the store holds " + std::to_string(state_.jobs()) +
                                              " jobs, as many as it may: wait, or raise max_jobs"};
@@ -87,9 +83,7 @@ Status Ledger::admit(const Job& job) {
   return make_room(room_for(job), false);
 }
 
-// The job was admitted and has an id.
-void Ledger::accept(JobCache::BatchNumber batch, std::size_t index, const journal::JobFields& encoded, bool is_own_id) {
-  Job& job = cache_.jobs(batch)[index];
+journal::Acceptance Ledger::acceptance_of(const Job& job) const {
   journal::Acceptance record;
   record.accepted_ms = now_ms();
   record.due_is_wall = job.due.has_value();
@@ -103,6 +97,13 @@ void Ledger::accept(JobCache::BatchNumber batch, std::size_t index, const journa
   } else {
     record.due_ms = due_after(job.delay);
   }
+  return record;
+}
+
+// The job was admitted and has an id.
+void Ledger::accept(JobCache::BatchNumber batch, std::size_t index, const journal::JobFields& encoded, bool is_own_id) {
+  Job& job = cache_.jobs(batch)[index];
+  const journal::Acceptance record = acceptance_of(job);
   const journal::RecordRef at = append(*journal_, job, record, encoded);
   const auto slot = state_.apply(brief_of(job, record), at, kNoSlot);
   platform::require(slot.has_value(), "an accepted job must fit the state");
@@ -167,11 +168,11 @@ void Ledger::accept_effects(std::vector<Job> given, const EncodedJobs& encoded, 
   std::vector<Job>& effects = cache_.jobs(batch);
   for (std::size_t i = 0; i < effects.size(); ++i) {
     Job& effect = effects[i];
-    // An effect whose id or unique key is taken already is skipped.
+    // An effect whose id or unique key is taken already is skipped, or has taken the place of the one that had the key.
     const bool is_own_id = effect.id.is_nil();
     const bool there = (!is_own_id && (state_.find(effect.id) != kNoSlot ||
                                        finished_ids_.contains(effect.id).value_or(false))) ||
-                       (!effect.unique_key.empty() && state_.unique_keys().holder(effect.unique_key) != kNoSlot);
+                       conflict_of(effect).has_value();
     if (there) {
       cache_.skip(batch, i);
       continue;

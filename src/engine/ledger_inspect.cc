@@ -73,7 +73,7 @@ Result<Ledger::Loaded> Ledger::load(Slot slot) {
   if (!view) return view.error();
   journal::Accepted record;
   if (Status decoded = decode(*view, record); !decoded) return decoded.error();
-  Loaded loaded{std::move(record.job), std::move(record.how.past)};
+  Loaded loaded{std::move(record.job), std::move(record.how.past), record.how.accepted_ms};
   if (!entry.has_expiry) loaded.job.expires.reset();  // It was replayed.
   if (!entry.has_details()) return loaded;
   auto past = load_past(slot);

@@ -11,7 +11,7 @@ namespace bide::engine {
 namespace {
 
 // What the engine keeps; as in Engine::capabilities().
-constexpr core::Kept kKept{.past = true, .groups = true, .dependencies = true};
+constexpr core::Kept kKept{.past = true, .groups = true, .dependencies = true, .unique_windows = true};
 
 Status check(const Job& job, Time now) {
   Status valid = core::validate(job, now);

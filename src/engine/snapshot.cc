@@ -20,7 +20,7 @@ using journal::Encoder;
 // file   = magic (8 bytes), version (u32), block *
 // block  = u8 type, u32 length, u64 checksum (seeded with its offset in the file; covers type, length, payload), payload
 // blocks: one kMeta, in version 4 perhaps one each of kRules, kGroups and kSchedules, any number of kRows and in version 4 of
-// kRelations and kSteps, one kEnd
+// kRelations, kSteps and kHeldKeys, one kEnd
 namespace {
 
 constexpr std::string_view kSnapshotMagic = "BIDESNAP";
@@ -36,10 +36,11 @@ constexpr std::uint64_t kUsualRow = 34;  // Bytes.
 constexpr std::size_t kBlocksAhead = 32;  // Read and verified while those before them are decoded.
 // Looked at in one step: most of them may be free, or saved already.
 constexpr Slot kSlotsAPiece = 262'144;
+constexpr std::size_t kKeysAPiece = 4096;
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr std::string_view kUnfinished = "snapshot.tmp";
 
-enum BlockType : std::uint8_t { kMeta = 1, kRows, kEnd, kRules, kGroups, kSchedules, kRelations, kSteps };
+enum BlockType : std::uint8_t { kMeta = 1, kRows, kEnd, kRules, kGroups, kSchedules, kRelations, kSteps, kHeldKeys };
 
 enum RelationFlag : std::uint8_t { kAfterDeath = 3, kHasFlow = 4 };
 
@@ -67,7 +68,7 @@ Error damaged(const std::string& path, std::uint64_t offset, const char* what) {
 
 std::uint32_t version_for(const State& state) {
   const bool has_rules = !state.ruled().empty() || state.groups().size() > 1;
-  const bool has_relations = !state.relations().empty() || !state.steps().empty();
+  const bool has_relations = !state.relations().empty() || !state.steps().empty() || !state.held_keys().empty();
   if (has_rules || has_relations || !state.schedules().all().empty()) return kVersion;
   return state.bindings().empty() ? kWithoutBindings : kWithBindings;
 }
@@ -278,6 +279,17 @@ bool decode_row(Decoder& in, std::uint32_t version, State& state) {
   return true;
 }
 
+bool decode_held_keys(Decoder& in, State& state) {
+  while (!in.done()) {
+    const std::string_view key = in.string();
+    const JobId id = in.id();
+    const std::int64_t until_ms = in.i64();
+    if (!in.ok()) return false;
+    state.restore_held_key(key, id, until_ms);
+  }
+  return true;
+}
+
 bool decode_steps(Decoder& in, State& state) {
   while (!in.done()) {
     const JobId id = in.id();
@@ -326,7 +338,8 @@ SnapshotWriter::SnapshotWriter(platform::Disk& disk, std::string directory, Stat
       end_(state.slots()),
       queues_(numbers_in_file(state.queues().names())),
       kinds_(numbers_in_file(state.kinds())),
-      shift_ms_(state.shift_ms()) {
+      shift_ms_(state.shift_ms()),
+      has_held_keys_(!state.held_keys().empty()) {
   begin();
   state_.begin_epoch([this](Slot slot) { save_row(slot); });
 }
@@ -438,6 +451,16 @@ Result<bool> SnapshotWriter::step(std::size_t bytes) {
     if (Status flushed = flush_block(kRows, block_); !flushed) return flushed.error();
   }
   if (Status flushed = flush_more(1); !flushed) return flushed.error();
+  if (has_held_keys_) {
+    Encoder keys(block_);
+    has_held_keys_ = state_.held_keys().walk(held_key_, kKeysAPiece, [&](const std::string& key, const JobId& id, std::int64_t until_ms) {
+      keys.string(key);
+      keys.id(id);
+      keys.i64(until_ms + shift_ms_);
+    });
+    if (Status flushed = flush_block(kHeldKeys, block_); !flushed) return flushed.error();
+    if (has_held_keys_) return false;
+  }
   Encoder out(block_);
   out.u64(rows_);
   if (Status flushed = flush_block(kEnd, block_); !flushed) return flushed.error();
@@ -562,6 +585,10 @@ Result<Address> load(platform::Disk& disk, const std::string& path, State& state
       }
       if (block.type == kGroups && reader.version() == kVersion) {
         if (!decode_groups(content, state)) return damaged(path, block.at, "the groups are not right");
+        continue;
+      }
+      if (block.type == kHeldKeys && reader.version() == kVersion) {
+        if (!decode_held_keys(content, state)) return damaged(path, block.at, "the held keys are not right");
         continue;
       }
       if ((block.type == kRelations || block.type == kSteps) && reader.version() == kVersion) {

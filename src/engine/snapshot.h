@@ -53,6 +53,8 @@ class SnapshotWriter {
   std::string block_;  // Rows not written yet.
   std::string relations_;  // Of those rows, likewise.
   std::string steps_;
+  bool has_held_keys_ = false;  // Some are not written yet.
+  std::string held_key_;        // The last one that is.
   std::uint64_t rows_ = 0;
   Slot cursor_ = 0;
   bool complete_ = false;

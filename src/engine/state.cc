@@ -103,6 +103,9 @@ Result<Slot> State::apply(const journal::AcceptedBrief& record, RecordRef at, Sl
     entry.has_unique_key = 1;
     keys_.hold(record.unique_key, slot);
   }
+  if (record.unique_for.count() > 0 && !record.unique_key.empty() && !replaces_body) {
+    held_keys_.hold(record.unique_key, record.id, record.accepted_ms + record.unique_for.count() - shift_ms_);
+  }
   if (!replaces_body && !record.edited) {
     if (Status related = relate(slot, record); !related) return related.error();
   }

@@ -23,6 +23,7 @@
 
 #include "bide/result.h"
 #include "engine/groups.h"
+#include "engine/held_keys.h"
 #include "engine/id_index.h"
 #include "engine/journal/records.h"
 #include "engine/lease_table.h"
@@ -182,6 +183,8 @@ class State {
   const LeaseTable& leases() const { return leases_; }
   LeaseTable& leases() { return leases_; }
   const UniqueKeys& unique_keys() const { return keys_; }
+  const HeldKeys& held_keys() const { return held_keys_; }
+  void restore_held_key(std::string_view key, const JobId& id, std::int64_t until_ms) { held_keys_.hold(key, id, until_ms); }
   const Counters& counters() const { return counters_; }
   LiveBytes& live_bytes() { return live_; }
   const LiveBytes& live_bytes() const { return live_; }
@@ -324,6 +327,7 @@ class State {
   Schedules schedules_;
   LeaseTable leases_;
   UniqueKeys keys_;
+  HeldKeys held_keys_;
   Relations relations_;
   SavedSteps steps_;
   std::size_t told_at_once_ = 0;  // Of those that wait, since the last advance().

@@ -233,6 +233,7 @@ void State::advance(std::int64_t now_ms, std::int64_t wall_ms) {
   set_time(now_ms, wall_ms);
   std::size_t budget = piece_;
   told_at_once_ = 0;
+  held_keys_.forget(now_ms_ - shift_ms_, piece_);
   tell_waiters(budget);
   const auto is_there = [&](TimerWheel& wheel, std::int64_t to_ms) {
     return wheel.advance(

@@ -19,8 +19,8 @@ constexpr std::size_t kFileHeader = 12;
 constexpr std::size_t kBlockHeader = 13;
 
 // Those behind kEnd in version 4.
-enum BlockType : std::uint8_t { kMeta = 1, kRows, kEnd, kRules, kGroups, kSchedules, kRelations, kSteps };
-constexpr std::uint8_t kLastType = kSteps;
+enum BlockType : std::uint8_t { kMeta = 1, kRows, kEnd, kRules, kGroups, kSchedules, kRelations, kSteps, kHeldKeys };
+constexpr std::uint8_t kLastType = kHeldKeys;
 
 // As numbered in the file; 2 is never written.
 enum RowState : std::uint8_t { kScheduled = 1, kRunning = 3, kDone = 4, kDead = 5, kWaiting = 8 };
@@ -173,6 +173,17 @@ struct Loader {
     return std::nullopt;
   }
 
+  Problem held_keys(std::string_view payload) {
+    Bytes in(payload);
+    while (!in.at_end()) {
+      in.string();
+      in.id();
+      in.u64();
+      if (!in.ok()) return "a held key that is too short for its fields";
+    }
+    return std::nullopt;
+  }
+
   Problem end(std::string_view payload) {
     Bytes in(payload);
     if (in.u64() != facts.rows) return "rows are missing";
@@ -308,6 +319,7 @@ std::optional<SnapshotProblem> read_snapshot(std::string_view content, JobCensus
       case kRelations: problem = version < 4 ? "an unknown block" : loader.relations(payload); break;
       case kSteps: problem = version < 4 ? "an unknown block" : loader.steps(payload); break;
       case kSchedules: problem = version > 3 ? Loader::schedules(payload) : "an unknown block"; break;
+      case kHeldKeys: problem = version < 4 ? "an unknown block" : loader.held_keys(payload); break;
       default: problem = "an unknown block"; break;
     }
     if (problem) return SnapshotProblem{offset, *problem};
