@@ -293,6 +293,33 @@ Result<std::uint64_t> BrokerConformance::purge(const std::string& queue_name) {
   return wait<std::uint64_t>([&](auto done) { inspector().purge(queue_name, std::move(done)); });
 }
 
+Result<PutSchedule> BrokerConformance::put_schedule(Schedule schedule) {
+  return wait<PutSchedule>([&](auto done) { inspector().put_schedule(std::move(schedule), std::move(done)); });
+}
+
+std::vector<ScheduleInfo> BrokerConformance::all_schedules() {
+  return require(wait<std::vector<ScheduleInfo>>([&](auto done) { inspector().schedules(std::move(done)); }), "schedules");
+}
+
+ScheduleInfo BrokerConformance::schedule_info(const std::string& name) {
+  for (ScheduleInfo& info : all_schedules()) {
+    if (info.schedule.name == name) return std::move(info);
+  }
+  throw std::runtime_error("schedules does not know " + name);
+}
+
+Status BrokerConformance::remove_schedule(const std::string& name) {
+  return wait<void>([&](auto done) { inspector().remove_schedule(name, std::move(done)); });
+}
+
+Status BrokerConformance::pause_schedule(const std::string& name, bool paused) {
+  return wait<void>([&](auto done) { inspector().pause_schedule(name, paused, std::move(done)); });
+}
+
+Result<JobId> BrokerConformance::run_schedule(const std::string& name) {
+  return wait<JobId>([&](auto done) { inspector().run_schedule(name, std::move(done)); });
+}
+
 std::string BrokerConformance::without(const std::string& capability) {
   const std::string why = can().why_not;
   return "no " + capability + (why.empty() ? "" : ": " + why);

@@ -123,6 +123,12 @@ class BrokerConformance : public testing::TestWithParam<SubjectParam> {
   Result<std::uint64_t> purge(const std::string& queue);
   Status put_rules(const QueueRules& rules);
   std::vector<QueueRules> rules();
+  Result<PutSchedule> put_schedule(Schedule schedule);
+  std::vector<ScheduleInfo> all_schedules();
+  ScheduleInfo schedule_info(const std::string& name);
+  Status remove_schedule(const std::string& name);
+  Status pause_schedule(const std::string& name, bool paused);
+  Result<JobId> run_schedule(const std::string& name);
 
   // The reason for a skip: what is missing, and the broker's own word about it.
   std::string without(const std::string& capability);

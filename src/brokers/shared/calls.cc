@@ -181,6 +181,41 @@ bool backup_info(Target target, Decoder& in, Reply reply) {
   return true;
 }
 
+bool put_schedule(Target target, Decoder& in, Reply reply) {
+  auto schedule = take<Schedule>(in);
+  if (!in.done()) return false;
+  target.inspector.put_schedule(std::move(schedule), replying<PutSchedule>(std::move(reply)));
+  return true;
+}
+
+bool schedules(Target target, Decoder& in, Reply reply) {
+  if (!in.done()) return false;
+  target.inspector.schedules(replying<std::vector<ScheduleInfo>>(std::move(reply)));
+  return true;
+}
+
+bool remove_schedule(Target target, Decoder& in, Reply reply) {
+  auto name = take<std::string>(in);
+  if (!in.done()) return false;
+  target.inspector.remove_schedule(std::move(name), replying<void>(std::move(reply)));
+  return true;
+}
+
+bool pause_schedule(Target target, Decoder& in, Reply reply) {
+  auto name = take<std::string>(in);
+  const bool paused = take<bool>(in);
+  if (!in.done()) return false;
+  target.inspector.pause_schedule(std::move(name), paused, replying<void>(std::move(reply)));
+  return true;
+}
+
+bool run_schedule(Target target, Decoder& in, Reply reply) {
+  auto name = take<std::string>(in);
+  if (!in.done()) return false;
+  target.inspector.run_schedule(std::move(name), replying<JobId>(std::move(reply)));
+  return true;
+}
+
 struct Call {
   FrameType type;
   bool (*execute)(Target, Decoder&, Reply);
@@ -211,6 +246,11 @@ constexpr std::array kCalls = {
     Call{FrameType::kRules, rules, Call::Repeat::kReadOnly},
     Call{FrameType::kBackup, backup, Call::Repeat::kOnce},  // The second would find the first.
     Call{FrameType::kBackupInfo, backup_info, Call::Repeat::kReadOnly},
+    Call{FrameType::kPutSchedule, put_schedule, Call::Repeat::kRepeatable},
+    Call{FrameType::kSchedules, schedules, Call::Repeat::kReadOnly},
+    Call{FrameType::kRemoveSchedule, remove_schedule, Call::Repeat::kOnce},
+    Call{FrameType::kPauseSchedule, pause_schedule, Call::Repeat::kRepeatable},
+    Call{FrameType::kRunSchedule, run_schedule, Call::Repeat::kOnce},
 };
 
 const Call* find_call(FrameType type) {

@@ -72,11 +72,16 @@ enum class FrameType : std::uint8_t {
   kBindings = 34,
   kPutRules = 35,
   kRules = 36,
+  kPutSchedule = 37,
+  kSchedules = 38,
+  kRemoveSchedule = 39,
   kEdit = 40,
   kSaveStep = 41,
   kReportProgress = 42,
-  kBackup = 60,
-  kBackupInfo = 61,
+  kPauseSchedule = 43,
+  kRunSchedule = 44,
+  kBackup = 45,
+  kBackupInfo = 46,
 };
 
 inline constexpr std::size_t kFrameBytes = 64ull << 20;  // The longest frame, without the length itself.

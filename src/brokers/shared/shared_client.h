@@ -99,6 +99,11 @@ class SharedClient : public Broker, public Inspector, public std::enable_shared_
   void rules(Completion<std::vector<QueueRules>> done) override;
   void backup(std::string target, Completion<void> done) override;
   void backup_info(Completion<BackupInfo> done) override;
+  void put_schedule(Schedule schedule, Completion<PutSchedule> done) override;
+  void schedules(Completion<std::vector<ScheduleInfo>> done) override;
+  void remove_schedule(std::string name, Completion<void> done) override;
+  void pause_schedule(std::string name, bool paused, Completion<void> done) override;
+  void run_schedule(std::string name, Completion<JobId> done) override;
 
   // For calls that go past the client once there is a local owner: leases from before count against the credit of their
   // subscription until their end is seen here.

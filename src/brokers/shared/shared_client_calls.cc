@@ -245,4 +245,24 @@ void SharedClient::backup_info(Completion<BackupInfo> done) {
   call<BackupInfo>(FrameType::kBackupInfo, std::move(done));
 }
 
+void SharedClient::put_schedule(Schedule schedule, Completion<PutSchedule> done) {
+  call<PutSchedule>(FrameType::kPutSchedule, std::move(done), schedule);
+}
+
+void SharedClient::schedules(Completion<std::vector<ScheduleInfo>> done) {
+  call<std::vector<ScheduleInfo>>(FrameType::kSchedules, std::move(done));
+}
+
+void SharedClient::remove_schedule(std::string name, Completion<void> done) {
+  call<void>(FrameType::kRemoveSchedule, std::move(done), name);
+}
+
+void SharedClient::pause_schedule(std::string name, bool paused, Completion<void> done) {
+  call<void>(FrameType::kPauseSchedule, std::move(done), name, paused);
+}
+
+void SharedClient::run_schedule(std::string name, Completion<JobId> done) {
+  call<JobId>(FrameType::kRunSchedule, std::move(done), name);
+}
+
 }  // namespace bide::brokers::shared

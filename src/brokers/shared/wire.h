@@ -121,6 +121,24 @@ struct Fields<QueueRules> {
   }
 };
 template <>
+struct Fields<Schedule> {
+  static auto of(auto& v) {
+    return std::tie(v.name, v.owner, v.cron, v.zone, v.every, v.anchor, v.job, v.missed, v.most_missed, v.overlap, v.jitter);
+  }
+};
+template <>
+struct Fields<PutSchedule> {
+  static auto of(auto& v) { return std::tie(v.created, v.changed, v.next); }
+};
+template <>
+struct Fields<Occurrence> {
+  static auto of(auto& v) { return std::tie(v.due, v.job, v.note, v.state); }
+};
+template <>
+struct Fields<ScheduleInfo> {
+  static auto of(auto& v) { return std::tie(v.schedule, v.version, v.paused, v.next, v.last); }
+};
+template <>
 struct Fields<Extended> {
   static auto of(auto& v) { return std::tie(v.lost, v.cancel_requested); }
 };
