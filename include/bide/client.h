@@ -197,15 +197,6 @@ class Client {
   }
   RequestStats request_stats() const;
 
-  // Makes the schedule (bide/schedule.h), or changes it where it is different. The same again changes nothing, so a program can
-  // put its schedules at every start. All else about them: inspector().
-  //
-  // kInvalidArgument: the message names the field. kAlreadyExists: the name belongs to another owner's schedule. kUnsupported.
-  Result<PutSchedule> put_schedule(Schedule schedule);
-
-  // From now on the queue has these rules (bide/queue_rules.h), whatever it had before; default ones remove them. Errors as above.
-  Status put_rules(QueueRules rules);
-
   // kNotFound: there is no such job, or it is done and forgotten.
   Result<JobInfo> find(JobId id) const;
 
@@ -228,6 +219,23 @@ class Client {
   Result<std::vector<QueueInfo>> queues() const;
   Status pause(std::string queue, bool paused = true) const;
   Result<Explanation> explain(JobId id) const;
+
+  // Makes a job at each of its due times. Equal to what is there: nothing happens, so programs put theirs at every start.
+  //
+  // kInvalidArgument: the message names the field. kAlreadyExists: the name belongs to another owner's schedule.
+  // kUnsupported: this broker has no schedules.
+  Result<PutSchedule> put_schedule(Schedule schedule) const;
+  Result<std::vector<ScheduleInfo>> schedules() const;
+  // kNotFound: there is no such schedule; likewise below. Jobs that it has made stay.
+  Status remove_schedule(std::string name) const;
+  Status pause_schedule(std::string name) const;
+  Status resume_schedule(std::string name) const;
+  // A job of it now, beside its occurrences.
+  Result<JobId> run_schedule(std::string name) const;
+
+  // From now on the queue has these rules (bide/queue_rules.h), whatever it had before; default ones remove them. The errors
+  // are those of put_schedule().
+  Status put_rules(QueueRules rules) const;
 
   // What the broker wants now: kBlocked and kUnreachable once the client is closed.
   Pressure pressure() const;

@@ -65,13 +65,7 @@ Result<Reply> Client::wait_for_result(JobId id, Milliseconds timeout) const {
   return Error{ErrorCode::kHandlerFailed, "job " + id.to_string() + " is dead" + (why.empty() ? "" : ": " + why)};
 }
 
-Result<PutSchedule> Client::put_schedule(Schedule schedule) {
-  const auto inspector = shared_inspector();
-  if (!inspector) return inspector.error();
-  return wait<PutSchedule>([&](auto done) { (*inspector)->put_schedule(std::move(schedule), std::move(done)); });
-}
-
-Status Client::put_rules(QueueRules rules) {
+Status Client::put_rules(QueueRules rules) const {
   const auto inspector = shared_inspector();
   if (!inspector) return inspector.error();
   return wait<void>([&](auto done) { (*inspector)->put_rules(std::move(rules), std::move(done)); });
