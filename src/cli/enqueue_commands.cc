@@ -165,7 +165,12 @@ class LinesEnqueuer {
     wire::Batch batch;
     auto problem = wire::read_ndjson_batch(line, now(), batch);
     if (!problem && !batch.items.empty()) problem = batch.items.front().problem;
-    if (problem) return report(number, {ErrorCode::kInvalidArgument, problem->detail});
+    if (problem) {
+      // The number of the only line that it was given.
+      constexpr std::string_view kOnlyLine = "line 1: ";
+      if (problem->detail.starts_with(kOnlyLine)) problem->detail.erase(0, kOnlyLine.size());
+      return report(number, {ErrorCode::kInvalidArgument, problem->detail});
+    }
     if (auto label = resolve(batch.items.front())) return report(number, *label);
     bytes_ += line.size();
     jobs_.push_back(std::move(batch.items.front().job));
@@ -177,8 +182,15 @@ class LinesEnqueuer {
     if (jobs_.empty()) return;
     bytes_ = 0;
     const std::vector<std::size_t> numbers = std::exchange(numbers_, {});
-    const auto answers = ask<std::vector<Result<Enqueued>>>(
+    const auto answered = wait<std::vector<Result<Enqueued>>>(
         [&](auto done) { client_.broker().enqueue(std::exchange(jobs_, {}), std::move(done)); });
+    if (!answered) {
+      const std::string lines = "lines " + std::to_string(numbers.front()) + " to " + std::to_string(numbers.back());
+      const bool nothing_done = answered.error().code != ErrorCode::kUnconfirmed;
+      fail({answered.error().code, "stopped at line " + std::to_string(numbers.front()) + ", " + sums() + "; " + lines +
+                                       (nothing_done ? " were not" : " may have been") + ": " + answered.error().message});
+    }
+    const std::vector<Result<Enqueued>>& answers = *answered;
     std::optional<Error> full;
     for (std::size_t i = 0; i < answers.size() && i < numbers.size(); ++i) {
       if (answers[i]) {
@@ -194,7 +206,7 @@ class LinesEnqueuer {
 
   int finish() {
     flush();
-    if (first_ && !call_.json()) tell(sums());
+    if ((first_ || existed_ > 0) && !call_.json()) tell(sums());
     if (first_) fail({first_->code, "not every line was enqueued; the first that was not is " + first_->message});
     return kOk;
   }
@@ -226,11 +238,13 @@ class LinesEnqueuer {
   }
 
   std::string sums() const {
-    return std::to_string(enqueued_) + " lines were enqueued, " + std::to_string(failed_) + " were not";
+    return std::to_string(enqueued_) + " lines were enqueued, " +
+           (existed_ > 0 ? std::to_string(existed_) + " have the id of a job that was there already, " : "") +
+           std::to_string(failed_) + " were not";
   }
 
   void say_enqueued(std::size_t number, const Enqueued& enqueued) {
-    ++enqueued_;
+    ++(enqueued.existed ? existed_ : enqueued_);
     print(call_, JsonObject().add("line", number).add("id", enqueued.id).add("existed", enqueued.existed),
           enqueued.id.to_string() + "\n");
   }
@@ -255,6 +269,7 @@ class LinesEnqueuer {
   platform::SystemRandom random_;
   std::size_t bytes_ = 0;
   std::uint64_t enqueued_ = 0;
+  std::uint64_t existed_ = 0;
   std::uint64_t failed_ = 0;
   std::optional<Error> first_;
 };

@@ -28,6 +28,17 @@ TEST_F(RedisServerStates, ScriptsThatTheServerForgotAreSentAgain) {
   EXPECT_TRUE(audit(opened).ok());
 }
 
+TEST_F(RedisServerStates, AnEnqueueAfterTheServerClosedAnIdleConnectionIsNotInDoubt) {
+  RedisServer server;
+  const auto opened = open(server.url());
+  for (int round = 0; round < 20; ++round) {
+    server.ask({"CLIENT", "KILL", "TYPE", "normal"});
+    const auto enqueued = enqueue(*opened.broker, make_job());
+    ASSERT_TRUE(enqueued) << enqueued.error().message;
+  }
+  EXPECT_EQ(audit(opened).accepted, 20u);
+}
+
 TEST_F(RedisServerStates, FullMemoryRefusesNewJobsAndLetsTheOthersEnd) {
   RedisServer server;
   const auto opened = open(server.url());

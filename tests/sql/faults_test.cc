@@ -117,6 +117,20 @@ TEST_P(SqlFaults, AnIdleWorkerIsWokenByWhatAnotherProcessEnqueues) {
   }
 }
 
+TEST_P(SqlFaults, AnEnqueueAfterTheServerStartedAgainIsNotInDoubt) {
+  auto opened = brokers::open_broker(server().url());
+  ASSERT_TRUE(opened) << opened.error().message;
+  for (int restart = 0; restart < 3; ++restart) {
+    server().kill();
+    server().start();
+    Job job;
+    job.kind = "work";
+    const auto enqueued = wait<std::vector<Result<Enqueued>>>([&](auto done) { opened->broker->enqueue({job}, std::move(done)); });
+    ASSERT_TRUE(enqueued) << enqueued.error().message;
+    ASSERT_TRUE(enqueued->front()) << enqueued->front().error().message;
+  }
+}
+
 // The other runs would prove nothing if a loss could go unseen.
 TEST_P(SqlFaults, LossIsSeenWhenTheServerForgets) {
   Load load({.producer_url = server().url(), .worker_url = server().url(), .workers = 1, .handler_time = Milliseconds(50), .credit = 1});

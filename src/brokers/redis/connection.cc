@@ -138,15 +138,27 @@ void Connection::append(const std::vector<std::string_view>& arguments) {
   }
   // It fails only when memory has run out, and then everything else does.
   (void)redisAppendCommandArgv(context_, static_cast<int>(arguments.size()), bytes.data(), sizes.data());
+  appended_ += 1;
+}
+
+bool Connection::has_ended() const {
+  char byte = 0;
+  return ::recv(context_->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 Result<Reply> Connection::next_reply() {
   if (context_->err != 0) return failure("use the connection to");
+  // Servers end connections that were idle for long, and all when they start again. Nothing of this has been sent then.
+  if (unanswered_ == 0 && has_ended()) {
+    return Error{ErrorCode::kUnavailable, "Redis at " + host_.to_string() + " has closed the connection"};
+  }
+  unanswered_ += std::exchange(appended_, 0);
   sent_ = true;
   void* reply = nullptr;
   if (redisGetReply(context_, &reply) != REDIS_OK) return failure("read from");
   const std::unique_ptr<Reply> owned(static_cast<Reply*>(reply));
   sent_ = false;
+  if (unanswered_ > 0) unanswered_ -= 1;
   return std::move(*owned);
 }
 
@@ -162,6 +174,7 @@ void Connection::interrupt() { (void)::shutdown(context_->fd, SHUT_RDWR); }
 int Connection::descriptor() const { return context_->fd; }
 
 Status Connection::flush() {
+  unanswered_ += std::exchange(appended_, 0);
   for (int done = 0; done == 0;) {
     if (redisBufferWrite(context_, &done) != REDIS_OK) return failure("write to");
   }

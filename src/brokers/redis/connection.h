@@ -70,10 +70,13 @@ class Connection {
  private:
   Connection(Host host, redisContext* context) : host_(std::move(host)), context_(context) {}
   Error failure(const char* doing) const;
+  bool has_ended() const;  // The server has closed the connection.
 
   const Host host_;
   redisContext* const context_;
   bool sent_ = false;  // Something that has no answer yet may have reached the server.
+  std::size_t appended_ = 0;    // Commands that have not been sent.
+  std::size_t unanswered_ = 0;  // And those that may have been.
 };
 
 // What an error of the server means for a caller.

@@ -339,6 +339,17 @@ class PostgresConnection : public SqlConnection {
     return found->second;
   }
 
+  // The server has ended a session that was idle. What it said about that is read first, then the end.
+  bool has_ended() {
+    if (is_borrowed_) return false;
+    for (int reads = 0; reads < 3; ++reads) {
+      pollfd ready{socket_, POLLIN, 0};
+      if (poll(&ready, 1, 0) <= 0) return false;
+      if (PQconsumeInput(connection_.get()) == 0) return true;
+    }
+    return PQstatus(connection_.get()) != CONNECTION_OK;
+  }
+
   // False: nothing came for so long that nothing will: a server that stands still, a connection that nobody is behind.
   bool await_answer() {
     while (PQisBusy(connection_.get()) != 0) {
@@ -375,6 +386,8 @@ class PostgresConnection : public SqlConnection {
     failure_ = Failure::kNone;
     if (is_interrupted_) return lost(false);
     if (sent.empty()) return rows;
+    // Nothing of this has been sent.
+    if (has_ended()) return lost(false);
     expected_.clear();
     const auto prepared_before = prepared_;
     PGconn* const connection = connection_.get();

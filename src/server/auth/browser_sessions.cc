@@ -33,16 +33,26 @@ std::string BrowserSessions::cookie_name(const Request& request) {
   return name.append("_").append(port);
 }
 
+template <class Wanted>
+void BrowserSessions::make_room(std::size_t most, Wanted&& wanted) {
+  std::size_t count = 0;
+  auto oldest = sessions_.end();
+  for (auto each = sessions_.begin(); each != sessions_.end(); ++each) {
+    if (!wanted(each->second.session)) continue;
+    count += 1;
+    if (oldest == sessions_.end() || each->second.used_us < oldest->second.used_us) oldest = each;
+  }
+  if (count >= most) sessions_.erase(oldest);
+}
+
 std::string BrowserSessions::open(Session session) {
   std::string secret = make_token_secret();
   const std::int64_t now_us = clock_.now().elapsed_us;
   const std::lock_guard lock(mutex_);
   std::erase_if(sessions_, [&](const auto& each) { return each.second.used_us + kIdleUs < now_us; });
-  if (sessions_.size() >= kMost) {
-    sessions_.erase(std::min_element(sessions_.begin(), sessions_.end(), [](const auto& one, const auto& other) {
-      return one.second.used_us < other.second.used_us;
-    }));
-  }
+  // Whoever signs in again and again signs out nobody but themselves.
+  make_room(kMostOfAToken, [&](const Session& other) { return other.by_link == session.by_link && other.token == session.token; });
+  make_room(kMost, [](const Session&) { return true; });
   sessions_[digest_of(secret)] = {std::move(session), now_us};
   return secret;
 }

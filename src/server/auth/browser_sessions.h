@@ -1,8 +1,8 @@
 // BrowserSessions: who has signed in with a browser. The browser keeps a secret in a cookie; here its digest stands for the
 // token that was shown, which is looked up anew for each request: a token that is revoked ends its sessions.
 //
-// In memory, so that a restart signs everybody out. Bounded: of too many, the one that was unused for longest ends. Safe to
-// use from any thread.
+// In memory, so that a restart signs everybody out. Bounded, for each token and in all: of too many, the one that was unused for
+// longest ends. Safe to use from any thread.
 
 #pragma once
 
@@ -24,6 +24,7 @@ namespace bide::server {
 class BrowserSessions {
  public:
   static constexpr std::size_t kMost = 1'000;
+  static constexpr std::size_t kMostOfAToken = 20;
   static constexpr Milliseconds kIdle{12 * 3'600'000};  // Unused for so long, it ends.
   static constexpr Milliseconds kLinkTime{15 * 60'000};
 
@@ -53,10 +54,15 @@ class BrowserSessions {
     Session session;
     std::int64_t used_us = 0;  // Elapsed time.
   };
+  using Sessions = std::map<TokenDigest, Open>;  // By the digest of their secret.
+
+  // Ends the one of these that was unused for longest, if there are `most`.
+  template <class Wanted>
+  void make_room(std::size_t most, Wanted&& wanted);
 
   platform::Clock& clock_;
   std::mutex mutex_;  // Guards everything below.
-  std::map<TokenDigest, Open> sessions_;  // By the digest of their secret.
+  Sessions sessions_;
   std::optional<TokenDigest> link_;
   std::int64_t link_until_us_ = 0;
 };

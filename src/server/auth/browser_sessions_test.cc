@@ -39,11 +39,26 @@ TEST(BrowserSessions, OfTwoPortsOfAHostAreApart) {
 
 TEST(BrowserSessions, AreBounded) {
   BrowserSessions sessions;
-  const std::string first = sessions.open({});
+  const auto is_open = [&](const std::string& secret) {
+    return sessions.find(with_cookie("bide_session_7070=" + secret)).has_value();
+  };
+  const std::string first = sessions.open({.token = digest_of("a")});
   std::string last;
-  for (std::size_t i = 0; i < BrowserSessions::kMost; ++i) last = sessions.open({});
-  EXPECT_FALSE(sessions.find(with_cookie("bide_session_7070=" + first)));
-  EXPECT_TRUE(sessions.find(with_cookie("bide_session_7070=" + last)));
+  for (std::size_t i = 0; i < BrowserSessions::kMost; ++i) last = sessions.open({.token = digest_of(std::to_string(i))});
+  EXPECT_FALSE(is_open(first));
+  EXPECT_TRUE(is_open(last));
+}
+
+TEST(BrowserSessions, NobodySignsOthersOutBySigningInAgainAndAgain) {
+  BrowserSessions sessions;
+  const auto is_open = [&](const std::string& secret) {
+    return sessions.find(with_cookie("bide_session_7070=" + secret)).has_value();
+  };
+  const std::string other = sessions.open({.token = digest_of("of another")});
+  const std::string first = sessions.open({.token = digest_of("a")});
+  for (std::size_t i = 0; i < 2 * BrowserSessions::kMost; ++i) sessions.open({.token = digest_of("a")});
+  EXPECT_TRUE(is_open(other));
+  EXPECT_FALSE(is_open(first));
 }
 
 TEST(BrowserSessions, AreOverWhenNobodyUsesThem) {
