@@ -20,6 +20,7 @@
 #include "brokers/remote/remote_broker.h"
 #include "brokers/remote/remote_url.h"
 #include "brokers/shared/shared_store.h"
+#include "brokers/sql/doctor.h"
 #include "brokers/sql/sql_body_store.h"
 #include "brokers/sql/sql_settings.h"
 #include "brokers/sql/sql_store.h"
@@ -187,15 +188,25 @@ Result<OpenedBroker> open_redis(std::string_view rest, const OpenOptions&) {
   return OpenedBroker{*opened, *opened};
 }
 
+Result<std::vector<ServerFinding>> server_findings(const Result<std::vector<database::Finding>>& findings) {
+  if (!findings) return findings.error();
+  std::vector<ServerFinding> all;
+  for (const database::Finding& finding : *findings) all.push_back({finding.ok, finding.what, finding.advice});
+  return all;
+}
+
 template <bool sentinel>
 Result<std::vector<ServerFinding>> examine_redis(std::string_view rest) {
   const Result<redis::Settings> settings = redis::parse_redis_url(rest, sentinel);
   if (!settings) return settings.error();
-  const auto findings = redis::examine_server(*settings);
-  if (!findings) return findings.error();
-  std::vector<ServerFinding> all;
-  for (const redis::Finding& finding : *findings) all.push_back({finding.ok, finding.what, finding.advice});
-  return all;
+  return server_findings(redis::examine_server(*settings));
+}
+
+template <sql::Dialect dialect>
+Result<std::vector<ServerFinding>> examine_sql(std::string_view rest) {
+  const Result<sql::SqlSettings> settings = sql::parse_sql_url(dialect, rest);
+  if (!settings) return settings.error();
+  return server_findings(sql::examine_server(*settings));
 }
 
 Result<OpenedBroker> open_redis_tls(std::string_view, const OpenOptions&) {
@@ -244,10 +255,10 @@ constexpr std::array kSchemes = {
     Scheme{"redis", open_redis<false>, examine_redis<false>},
     Scheme{"redis+sentinel", open_redis<true>, examine_redis<true>},
     Scheme{"rediss", open_redis_tls},
-    Scheme{"postgres", open_sql<sql::Dialect::kPostgres>},
-    Scheme{"postgresql", open_sql<sql::Dialect::kPostgres>},
-    Scheme{"mysql", open_sql<sql::Dialect::kMysql>},
-    Scheme{"mariadb", open_sql<sql::Dialect::kMysql>},
+    Scheme{"postgres", open_sql<sql::Dialect::kPostgres>, examine_sql<sql::Dialect::kPostgres>},
+    Scheme{"postgresql", open_sql<sql::Dialect::kPostgres>, examine_sql<sql::Dialect::kPostgres>},
+    Scheme{"mysql", open_sql<sql::Dialect::kMysql>, examine_sql<sql::Dialect::kMysql>},
+    Scheme{"mariadb", open_sql<sql::Dialect::kMysql>, examine_sql<sql::Dialect::kMysql>},
 };
 
 }  // namespace

@@ -24,14 +24,16 @@ constexpr std::string_view kEmbedded = "bide:";
 void require_store(const std::string& url) {
   namespace fs = std::filesystem;
   // What is wrong with the URL, or with the place, is said by whoever opens it.
+  const auto outbox = brokers::parse_outbox_url(url);
+  const bool is_outbox = outbox && !outbox->directory.empty();
   const auto options = brokers::parse_engine_url(url);
-  if (!options) return;
-  const fs::path directory(options->directory);
+  if (!options && !is_outbox) return;
+  const fs::path directory(is_outbox ? outbox->directory : options->directory);
   std::error_code ignored;
   const bool is_there = fs::exists(directory, ignored);
   const bool has_journal = fs::status(directory / "journal", ignored).type() != fs::file_type::not_found;
   if (is_there && (has_journal || !fs::is_directory(directory, ignored))) return;
-  throw Failure{kNotThere, "there is no store in " + core::quoted(options->directory) +
+  throw Failure{kNotThere, std::string("there is no ") + (is_outbox ? "outbox" : "store") + " in " + core::quoted(directory.string()) +
                                "; `bide enqueue` makes one, --url or BIDE_URL names another"};
 }
 

@@ -52,7 +52,7 @@ std::string status_text(const OutboxStatus& status) {
 }
 
 int show_status(const Invocation& call) {
-  const Client client = open_client(call, Missing::kCreate);
+  const Client client = open_client(call, Missing::kRefuse);
   OutboxStatus status = take(outbox_behind(client).status());
   // Opening it has just begun to hand jobs on: what comes of the first try is worth a moment.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -68,7 +68,7 @@ int show_status(const Invocation& call) {
 
 int drain(const Invocation& call) {
   const auto timeout = call.duration("--timeout");
-  const Client client = open_client(call, Missing::kCreate);
+  const Client client = open_client(call, Missing::kRefuse);
   OutboxBroker& broker = outbox_behind(client);
   const auto begin = std::chrono::steady_clock::now();
   StatusLine line;

@@ -10,7 +10,7 @@
 namespace bide {
 namespace {
 
-class Flows : public testing::Test {
+class Flows : public ::testing::Test {
  protected:
   JobState state_of(JobId id) { return client_.find(id).value().state; }
 

@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "bide/result.h"
+#include "brokers/database/finding.h"
 #include "brokers/redis/redis_url.h"
 
 namespace bide::brokers::redis {
 
-struct Finding {
-  bool ok = true;
-  std::string what = {};
-  std::string advice = {};
-};
+using database::Finding;
 
 // What the server says of itself.
 struct ServerFacts {

@@ -117,6 +117,11 @@ UPDATE bide.jobs SET deadline_ms = {now} + lease_ms, flags = flags | 2 WHERE id 
 -- @remove(id[])
 DELETE FROM bide.jobs WHERE id IN ($1[])
 
+-- @settings() -> name, value
+SELECT 'innodb_flush_log_at_trx_commit', CAST(@@innodb_flush_log_at_trx_commit AS CHAR)
+UNION ALL SELECT 'innodb_doublewrite', CAST(@@innodb_doublewrite AS CHAR)
+UNION ALL SELECT 'max_allowed_packet', CAST(@@max_allowed_packet AS CHAR)
+
 -- @pulse(client_timeout_ms)
 INSERT INTO bide.pulse VALUES (1, {now}, {now})
 ON DUPLICATE KEY UPDATE since_ms = IF(ABS({now} - seen_ms) > $1 / 2, {now}, since_ms), seen_ms = {now}

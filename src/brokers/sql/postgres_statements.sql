@@ -142,6 +142,9 @@ UPDATE bide.jobs SET deadline_ms = {now} + lease_ms, flags = flags | 2 WHERE id 
 -- @remove(id[])
 DELETE FROM bide.jobs WHERE id = ANY($1::uuid[])
 
+-- @settings() -> name, value
+SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')
+
 -- @pulse(client_timeout_ms)
 -- When nobody was heard of for a while, the server was away or its clock was set: nobody is to blame for having been silent.
 INSERT INTO bide.pulse AS p VALUES (1, {now}, {now})
