@@ -4,6 +4,7 @@
 #include <chrono>
 #include <future>
 #include <iostream>
+#include <vector>
 
 #include "bide/bide.h"
 
@@ -35,7 +36,8 @@ int main() {
   client.run_schedule("nightly-report").value();
   reported.get_future().wait();
 
-  for (const bide::ScheduleInfo& info : client.schedules().value()) {
+  const std::vector<bide::ScheduleInfo> schedules = client.schedules().value();
+  for (const bide::ScheduleInfo& info : schedules) {
     const bool is_soon = info.next && *info.next < std::chrono::system_clock::now() + 49h;
     std::cout << info.schedule.name << " was run " << info.last.size() << " time, "
               << (is_soon ? "and is due within two days" : "and is not due") << std::endl;
