@@ -26,6 +26,22 @@ class ClientOnEngine : public ::testing::Test {
   Client client_ = Client::open("bide:" + directory_.path() + "/data?durability=none").value();
 };
 
+TEST_F(ClientOnEngine, AScheduleIsPutListedPausedRunAndRemoved) {
+  const Schedule schedule{.name = "report", .cron = "@daily", .zone = "Europe/Berlin", .job = {.kind = "report"}};
+  EXPECT_TRUE(client_.put_schedule(schedule).value().created);
+  EXPECT_FALSE(client_.put_schedule(schedule).value().changed);
+  EXPECT_TRUE(client_.schedules().value().at(0).next);
+  client_.pause_schedule("report").value();
+  EXPECT_FALSE(client_.schedules().value().at(0).next);
+  client_.resume_schedule("report").value();
+  const JobId id = client_.run_schedule("report").value();
+  EXPECT_EQ(client_.find(id).value().job.kind, "report");
+  client_.remove_schedule("report").value();
+  EXPECT_TRUE(client_.schedules().value().empty());
+  client_.close();
+  EXPECT_EQ(client_.put_schedule(schedule).error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST_F(ClientOnEngine, AnEnqueuedJobIsThereWithAllThatWasSaid) {
   const JobId id = client_
                        .enqueue("resize", "body",
