@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/queue_rules.h"
 #include "support/ledger_fixture.h"
 
 namespace bide::engine {
@@ -201,6 +203,159 @@ TEST_F(LedgerRules, ThatAreNotRightAreRefusedAndNothingChanges) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
   EXPECT_TRUE(ledger_->rules().empty());
+}
+
+// Starts and ends of jobs as their workers see them, in the order in which they happen.
+class Watched {
+ public:
+  void start(const Lease& lease, std::int64_t elapsed_ms) {
+    running_.emplace_back(lease);
+    starts_[""].push_back(elapsed_ms);
+    if (!lease.job.group.empty()) starts_[lease.job.group].push_back(elapsed_ms);
+  }
+  Lease end(std::size_t i) {
+    std::swap(running_[i], running_.back());
+    Lease lease = std::move(running_.back());
+    running_.pop_back();
+    return lease;
+  }
+  std::size_t running() const { return running_.size(); }
+  std::size_t running(const std::string& group) const {
+    return static_cast<std::size_t>(
+        std::count_if(running_.begin(), running_.end(), [&](const Lease& lease) { return lease.job.group == group; }));
+  }
+  // Of the queue for an empty name. Both ends of a time are rounded to milliseconds.
+  bool keeps(const std::string& group, const RateLimit& rate) const {
+    const auto found = starts_.find(group);
+    if (found == starts_.end()) return true;
+    const std::vector<std::int64_t>& at = found->second;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      for (std::size_t j = i; j < at.size(); ++j) {
+        const std::int64_t most = core::burst_of(rate) + (at[j] - at[i] + 2) * rate.count / rate.period.count();
+        if (static_cast<std::int64_t>(j - i + 1) > most) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::vector<Lease> running_;
+  std::map<std::string, std::vector<std::int64_t>> starts_;
+};
+
+class LedgerRulesUnderCrashes : public LedgerRules, public ::testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(LedgerRulesUnderCrashes, AreNeverBroken) {
+  const QueueRules rules{.queue = "mail",
+                         .at_once = 6,
+                         .rate = {.count = 20, .period = seconds(1), .burst = 5},
+                         .group_at_once = 2,
+                         .group_rate = {.count = 5, .period = seconds(1), .burst = 2},
+                         .fair = true,
+                         .weights = {{"g1", 3}},
+                         .ageing = seconds(5)};
+  support::SeededRandom chance(GetParam());
+  const auto below = [&](std::uint64_t limit) { return chance.next_below(limit); };
+  Watched watched;
+  std::size_t most = 0;
+  std::size_t kinds = 0;
+  const auto reopen_with_kinds = [&] {
+    open(16 << 10);
+    ledger_->unsubscribe(last_subscription_);
+    subscribe({.queues = {{"mail"}}, .credit = 10, .lease = hours(24), .outlives_process = true});
+    // Now and then some of the workers take some kinds only.
+    if (kinds++ % 2 == 0) {
+      subscribe({.queues = {{"mail"}}, .kinds = {"even"}, .credit = 5, .lease = hours(24), .outlives_process = true});
+    }
+  };
+  die(Survival::kEverything);
+  reopen_with_kinds();
+  put(rules);
+  for (int round = 0; round < 250; ++round) {
+    ASSERT_TRUE(ledger_->begin());
+    for (std::uint64_t left = below(4); left > 0; --left) {
+      Job job{.kind = below(2) == 0 ? "even" : "odd", .queue = "mail", .body = std::string(below(600), 'x')};
+      if (below(5) != 0) job.group = "g" + std::to_string(below(5));
+      job.priority = static_cast<int>(below(3));
+      job.delay = Milliseconds(below(3) == 0 ? below(2000) : 0);
+      ASSERT_TRUE(ledger_->enqueue(EnqueueBatch::of({job}, {})).at(0));
+    }
+    if (watched.running() > 0 && below(3) == 0) {
+      const Lease lease = watched.end(below(watched.running()));
+      Outcome outcome = Done{};
+      if (below(4) == 0) outcome = RetryAt{.after = Milliseconds(below(500))};
+      if (below(6) == 0) outcome = Returned{};
+      if (below(9) == 0) outcome = Dead{};
+      ASSERT_TRUE(ledger_->settle(SettleBatch::of({{.lease = {lease.job.id, lease.token}, .outcome = outcome}}, {})).at(0));
+    }
+    for (const Lease& lease : end_step()) watched.start(lease, clock_.now().elapsed_us / 1000);
+    ASSERT_LE(watched.running(), rules.at_once) << round;
+    most = std::max(most, watched.running());
+    for (int group = 0; group < 5; ++group) ASSERT_LE(watched.running("g" + std::to_string(group)), rules.group_at_once);
+    switch (below(25)) {
+      case 0:
+        die(below(2) == 0 ? Survival::kEverything : Survival::kNothing);
+        reopen_with_kinds();
+        break;
+      case 1:
+        clock_.step_wall(Milliseconds(static_cast<std::int64_t>(below(7'200'000)) - 3'600'000));
+        break;
+      case 2:
+        (void)ledger_->tidy().value();
+        break;
+      case 3:
+        expect_sound();
+        break;
+      default:
+        clock_.advance(Milliseconds(below(60)));
+    }
+  }
+  EXPECT_EQ(most, rules.at_once);
+  EXPECT_TRUE(watched.keeps("", rules.rate));
+  for (int group = 0; group < 5; ++group) EXPECT_TRUE(watched.keeps("g" + std::to_string(group), rules.group_rate));
+  expect_sound();
+  EXPECT_EQ(ledger_->queues().at(0).running, watched.running());
+  // What is left runs, and nothing is held for ever.
+  put({.queue = "mail"});
+  ledger_->set_credit(last_subscription_, 1'000'000);
+  subscribe({.queues = {{"mail"}}, .credit = 1'000'000});
+  run_for(seconds(10));
+  EXPECT_EQ(ledger_->queues().at(0).ready, 0u);
+  expect_sound();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, LedgerRulesUnderCrashes, ::testing::Range<std::uint64_t>(1, 31));
+
+TEST_F(LedgerRules, OfGroupsUseNearlyAllOfTheRateWhileThereIsWork) {
+  put({.queue = "mail", .group_rate = {.count = 10, .period = seconds(1)}, .fair = true});
+  for (int group = 0; group < 20; ++group) {
+    Job job{.kind = "send", .queue = "mail", .group = "g" + std::to_string(group)};
+    enqueue(100, job);
+  }
+  const std::size_t all = run_for(seconds(5));
+  EXPECT_GE(all, 20u * 50 * 95 / 100);
+  EXPECT_LE(all, 20u * (50 + 1));
+  expect_sound();
+}
+
+TEST_F(LedgerRules, AGroupIsNamedAndThePlaceInItWhenAJobIsExplained) {
+  put({.queue = "mail", .group_at_once = 3});
+  const auto ids = enqueue(815, {.kind = "send", .queue = "mail", .group = "tenant:42"});
+  EXPECT_EQ(started(), 3u);
+  EXPECT_EQ(ledger_->explain(ids[814]).value().text, "It is ready; 3 of 3 running in group tenant:42, position 812.");
+  expect_sound();
+}
+
+TEST_F(LedgerRules, AGroupIsThereAsLongAsItHasJobsOrItsRateRemembersIt) {
+  put({.queue = "mail", .group_rate = {.count = 1, .period = seconds(10)}});
+  enqueue(1, {.kind = "send", .queue = "mail", .group = "g"});
+  const std::vector<Lease> leases = step();
+  ASSERT_EQ(leases.size(), 1u);
+  finish(leases[0]);
+  const std::uint16_t queue = *ledger_->state().queues().names().find("mail");
+  EXPECT_NE(ledger_->state().groups().find(queue, "g"), kNoGroup);
+  EXPECT_EQ(run_for(seconds(11)), 0u);
+  EXPECT_EQ(ledger_->state().groups().find(queue, "g"), kNoGroup);
 }
 
 }  // namespace
