@@ -22,7 +22,7 @@ GroupNumber GroupTable::find_or_make(std::uint16_t queue, std::string_view name)
 
 void GroupTable::drop_if_unused(GroupNumber number, std::int64_t span_ms) {
   const Group& group = groups_[number];
-  if (number == kNoGroup || group.name.empty() || group.jobs != 0 || group.lines != 0 || group.timed) return;
+  if (number == kNoGroup || group.name.empty() || group.jobs != 0 || group.lines != 0 || group.noted_ms != Group::kNever) return;
   if (!group.starts.is_full(span_ms)) {
     constexpr std::int64_t kNsInMs = 1'000'000;
     return note_time(number, group.starts.full_at_ns() / kNsInMs + 1);
@@ -41,16 +41,20 @@ void GroupTable::put(Slot slot, GroupNumber group) {
 }
 
 void GroupTable::note_time(GroupNumber group, std::int64_t span_ms) {
-  if (std::exchange(groups_[group].timed, true)) return;
+  if (groups_[group].noted_ms <= span_ms) return;
+  groups_[group].noted_ms = span_ms;
   times_.emplace(span_ms, group);
 }
 
 GroupNumber GroupTable::take_timed(std::int64_t span_ms) {
-  if (times_.empty() || times_.top().first > span_ms) return kNoGroup;
-  const GroupNumber group = times_.top().second;
-  times_.pop();
-  groups_[group].timed = false;
-  return group;
+  while (!times_.empty() && times_.top().first <= span_ms) {
+    const auto [at_ms, group] = times_.top();
+    times_.pop();
+    if (groups_[group].noted_ms != at_ms) continue;
+    groups_[group].noted_ms = Group::kNever;
+    return group;
+  }
+  return kNoGroup;
 }
 
 }  // namespace bide::engine

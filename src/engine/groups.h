@@ -36,7 +36,9 @@ struct Group {
   std::uint32_t first_line = std::numeric_limits<std::uint32_t>::max();
   std::uint16_t queue = 0;
   bool held = false;   // It is at a limit: some of its lines are out of the order.
-  bool timed = false;  // A time is noted for it.
+  std::int64_t noted_ms = kNever;  // It is looked at then.
+
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   std::uint32_t starting() const { return running + taken; }
 };
@@ -63,7 +65,7 @@ class GroupTable {
   GroupNumber of(Slot slot) const { return chunks_[slot >> Slab::kChunkBits][slot & kChunkMask]; }
   void put(Slot slot, GroupNumber group);
 
-  // The group is looked at again then, by the clock of spans.
+  // The group is looked at again then, by the clock of spans, or at an earlier time that was noted.
   void note_time(GroupNumber group, std::int64_t span_ms);
   std::optional<std::int64_t> next_time() const {
     return times_.empty() ? std::nullopt : std::optional(times_.top().first);
@@ -111,7 +113,7 @@ class GroupTable {
   std::array<Part, kParts> parts_ = make_parts(std::make_index_sequence<kParts>());
   std::vector<std::unique_ptr<GroupNumber[]>> chunks_;  // By slot; a chunk without a group is not there.
   using Timed = std::pair<std::int64_t, GroupNumber>;
-  std::priority_queue<Timed, std::vector<Timed>, std::greater<>> times_;
+  std::priority_queue<Timed, std::vector<Timed>, std::greater<>> times_;  // Some were replaced by an earlier one.
 };
 
 }  // namespace bide::engine

@@ -338,6 +338,17 @@ TEST_F(LedgerRules, OfGroupsUseNearlyAllOfTheRateWhileThereIsWork) {
   expect_sound();
 }
 
+TEST_F(LedgerRules, AGroupThatComesBackHasItsNextStartBeforeItsBucketIsFull) {
+  put({.queue = "mail", .group_rate = {.count = 1, .period = seconds(1), .burst = 10}});
+  const Job job{.kind = "send", .queue = "mail", .group = "g"};
+  enqueue(10, job);
+  for (const Lease& lease : step()) finish(lease);
+  clock_.advance(Milliseconds(100));
+  enqueue(2, job);
+  EXPECT_EQ(started(), 0u);
+  EXPECT_EQ(run_for(Milliseconds(2100)), 2u);
+}
+
 TEST_F(LedgerRules, AGroupIsNamedAndThePlaceInItWhenAJobIsExplained) {
   put({.queue = "mail", .group_at_once = 3});
   const auto ids = enqueue(815, {.kind = "send", .queue = "mail", .group = "tenant:42"});
