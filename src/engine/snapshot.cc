@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/journal/record_fields.h"
+#include "engine/snapshot_blocks.h"
 #include "platform/disk.h"
 #include "platform/fatal.h"
 
@@ -36,13 +37,10 @@ constexpr std::uint64_t kUsualRow = 34;  // Bytes.
 constexpr std::size_t kBlocksAhead = 32;  // Read and verified while those before them are decoded.
 // Looked at in one step: most of them may be free, or saved already.
 constexpr Slot kSlotsAPiece = 262'144;
-constexpr std::size_t kKeysAPiece = 4096;
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr std::string_view kUnfinished = "snapshot.tmp";
 
 enum BlockType : std::uint8_t { kMeta = 1, kRows, kEnd, kRules, kGroups, kSchedules, kRelations, kSteps, kHeldKeys };
-
-enum RelationFlag : std::uint8_t { kAfterDeath = 3, kHasFlow = 4 };
 
 enum LeaseFlag : std::uint8_t { kOutlivesProcess = 1, kCancelAsked = 2, kDelivered = 4 };
 
@@ -170,58 +168,6 @@ bool decode_meta(Decoder& in, std::uint32_t version, State& state, Meta& meta) {
   return in.done();
 }
 
-void encode_rules(Encoder& out, const State& state) {
-  out.count(state.ruled().size());
-  for (const auto& [queue, number] : state.ruled()) {
-    journal::put_rules(out, state.queues()[number].limits->rules);
-    out.i64(state.full_at_ns(state.queues()[number].limits->starts));
-  }
-}
-
-bool decode_rules(Decoder& in, State& state) {
-  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
-    QueueRules rules;
-    if (journal::get_rules(in, rules) != nullptr) return false;
-    const std::int64_t full_at_ns = in.i64();
-    if (!in.ok() || !core::has_any(rules)) return false;
-    if (state.queues().names().full() && !state.queues().names().find(rules.queue)) return false;
-    if (!state.apply(rules)) return false;
-    state.restore_full_at(state.ruled().at(rules.queue), full_at_ns);
-  }
-  return in.done();
-}
-
-// Those that have started so much lately that it matters.
-void encode_groups(Encoder& out, const State& state) {
-  const auto for_each = [&](auto&& take) {
-    for (GroupNumber number = 1; number < state.groups().size(); ++number) {
-      const Group& group = state.groups()[number];
-      const std::int64_t full_at_ns = group.name.empty() ? 0 : state.full_at_ns(group.starts);
-      if (full_at_ns != 0) take(group, full_at_ns);
-    }
-  };
-  std::uint64_t count = 0;
-  for_each([&](const Group&, std::int64_t) { ++count; });
-  out.count(count);
-  for_each([&](const Group& group, std::int64_t full_at_ns) {
-    out.string(state.queues().names()[group.queue]);
-    out.string(group.name);
-    out.i64(full_at_ns);
-  });
-}
-
-bool decode_groups(Decoder& in, State& state) {
-  for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
-    const std::string_view queue = in.string();
-    const std::string_view group = in.string();
-    const std::int64_t full_at_ns = in.i64();
-    const auto number = state.queues().names().find(queue);
-    if (!in.ok() || !number || group.empty()) return false;
-    state.restore_full_at(*number, group, full_at_ns);
-  }
-  return in.done();
-}
-
 void encode_row(Encoder& out, const Entry& entry, bool waits, std::int64_t due_ms, std::uint16_t queue, std::uint16_t kind,
                 std::string_view unique_key, std::string_view group) {
   out.id(entry.id);
@@ -276,49 +222,6 @@ bool decode_row(Decoder& in, std::uint32_t version, State& state) {
   entry.has_expiry = (flags & kHasExpiry) != 0;
   entry.has_unique_key = (flags & kHasUniqueKey) != 0;
   state.restore(entry, key, group);
-  return true;
-}
-
-bool decode_held_keys(Decoder& in, State& state) {
-  while (!in.done()) {
-    const std::string_view key = in.string();
-    const JobId id = in.id();
-    const std::int64_t until_ms = in.i64();
-    if (!in.ok()) return false;
-    state.restore_held_key(key, id, until_ms);
-  }
-  return true;
-}
-
-bool decode_steps(Decoder& in, State& state) {
-  while (!in.done()) {
-    const JobId id = in.id();
-    for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
-      Step step;
-      step.name = in.string();
-      step.result = in.string();
-      if (in.ok()) state.restore_step(id, std::move(step));
-    }
-    if (!in.ok()) return false;
-  }
-  return true;
-}
-
-// Twice: first all jobs, then who waits for them.
-bool decode_relations(Decoder& in, State& state, bool waits) {
-  while (!in.done()) {
-    const JobId id = in.id();
-    const std::uint8_t flags = in.u8();
-    const auto after_death = static_cast<AfterDeath>(flags & kAfterDeath);
-    if (!in.ok() || flags > (kAfterDeath | kHasFlow) || after_death > AfterDeath::kRun) return false;
-    const JobId flow = flags & kHasFlow ? in.id() : JobId();
-    if (!waits) state.restore_relations(id, flow, after_death);
-    for (std::uint64_t left = in.count(); left > 0 && in.ok(); --left) {
-      const JobId waiter = in.id();
-      if (waits) state.restore_wait(id, waiter);
-    }
-    if (!in.ok()) return false;
-  }
   return true;
 }
 
@@ -382,26 +285,8 @@ void SnapshotWriter::save_row(Slot slot) {
   encode_row(out, entry, state_.waits(slot), State::due(entry, shift_ms_), queues_[entry.queue], kinds_[entry.kind],
              state_.unique_keys().key_of(slot), state_.group_name(slot));
   ++rows_;
-  if (const SavedSteps::Steps* steps = state_.steps().find(slot)) {
-    Encoder saved(steps_);
-    saved.id(entry.id);
-    saved.count(steps->size());
-    for (const Step& step : *steps) {
-      saved.string(step.name);
-      saved.string(step.result);
-    }
-  }
-  if (!entry.has_relations) return;
-  const Relations& relations = state_.relations();
-  Encoder related(relations_);
-  const JobId flow = relations.flow(slot);
-  related.id(entry.id);
-  related.u8(static_cast<std::uint8_t>(static_cast<std::uint8_t>(relations.after_death(slot)) | (flow.is_nil() ? 0 : kHasFlow)));
-  if (!flow.is_nil()) related.id(flow);
-  std::uint64_t waiters = 0;
-  relations.for_each_waiter(slot, [&](Slot) { ++waiters; });
-  related.count(waiters);
-  relations.for_each_waiter(slot, [&](Slot waiter) { related.id(state_[waiter].id); });
+  encode_steps(steps_, state_, slot);
+  encode_relations(relations_, state_, slot);
 }
 
 Status SnapshotWriter::flush_block(std::uint8_t type, std::string& block) {
@@ -452,12 +337,7 @@ Result<bool> SnapshotWriter::step(std::size_t bytes) {
   }
   if (Status flushed = flush_more(1); !flushed) return flushed.error();
   if (has_held_keys_) {
-    Encoder keys(block_);
-    has_held_keys_ = state_.held_keys().walk(held_key_, kKeysAPiece, [&](const std::string& key, const JobId& id, std::int64_t until_ms) {
-      keys.string(key);
-      keys.id(id);
-      keys.i64(until_ms + shift_ms_);
-    });
+    has_held_keys_ = encode_held_keys(block_, state_, held_key_, shift_ms_);
     if (Status flushed = flush_block(kHeldKeys, block_); !flushed) return flushed.error();
     if (has_held_keys_) return false;
   }
