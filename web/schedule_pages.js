@@ -3,7 +3,7 @@
 import { attempt, confirm } from './actions.js';
 import { get, post, put, remove, withQuery } from './api.js';
 import { h, icon } from './dom.js';
-import { exact, relative, shortId, span, when, whole } from './format.js';
+import { relative, shortId, span, when, whole } from './format.js';
 import { card, code, empty, head, jobsLink, link, reason, state, table } from './pages.js';
 
 const schedulePath = (name) => `/schedules/${encodeURIComponent(name)}`;
@@ -13,6 +13,9 @@ const kZone = 'UTC';
 const expression = (schedule) => (schedule.cron
   ? h('span', {}, h('span', { class: 'mono' }, schedule.cron), schedule.zone === kZone ? null : h('span', { class: 'muted' }, ` ${schedule.zone}`))
   : `every ${span(schedule.every_ms)}`);
+
+const kMoment = { weekday: 'short', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false };
+const moment = (time) => h('time', { datetime: time, title: time }, new Date(time).toLocaleString('en', kMoment));
 
 // What became of one due time.
 const became = (occurrence) => (occurrence.note ? h('span', { class: 'muted' }, occurrence.note)
@@ -100,7 +103,7 @@ export const schedule = {
             }))))),
         h('div', { class: 'stack' },
           card('Next', {}, info.paused ? h('p', { class: 'muted' }, 'No job is made while it is paused.') : null,
-            h('ol', { class: 'times' }, (times?.times ?? []).map((time) => h('li', {}, h('time', { datetime: time }, exact(time).split(' · ')[0]), h('span', { class: 'muted' }, ` ${relative(time)}`))))),
+            h('ol', { class: 'times' }, (times?.times ?? []).map((time) => h('li', {}, moment(time), h('span', { class: 'muted' }, ` ${relative(time)}`))))),
           card('Facts', {}, h('dl', { class: 'facts' },
             row('When', expression(info)), info.anchor ? row('Counted from', when(info.anchor)) : null,
             row('Kind', jobsLink({ kind: job.kind }, job.kind)), row('Queue', jobsLink({ queue, state: 'ready' }, queue)),
@@ -129,9 +132,17 @@ const kFields = [
 ];
 const kCounts = new Set(['at_once', 'group_at_once', 'most_jobs', 'most_bytes']);
 
-// A rule as it is typed: nothing is no rule. Milliseconds go through as they are.
+const kUnits = [[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'm'], [1_000, 's'], [1, 'ms']];
+
+// As the server reads it: 90 000 -> "90s".
+function duration(ms) {
+  const [unit, name] = kUnits.find(([each]) => ms % each === 0);
+  return `${ms / unit}${name}`;
+}
+
+// A rule as it is typed: nothing is no rule.
 function shown(rules, name) {
-  if (name === 'ageing' || name === 'oldest') return rules[`${name}_ms`] > 0 ? `${rules[`${name}_ms`]}ms` : '';
+  if (name === 'ageing' || name === 'oldest') return rules[`${name}_ms`] > 0 ? duration(rules[`${name}_ms`]) : '';
   return rules[name] ? String(rules[name]) : '';
 }
 

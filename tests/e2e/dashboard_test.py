@@ -17,7 +17,7 @@ import running_server
 
 ENTER = "\ue007"
 HOSTILE = """<img src=x onerror="window.hacked='img'"><script>window.hacked='script'</script>'"`;alert(1)//"""
-PAGES = ("/", "/queues", "/jobs", "/jobs?state=dead", "/dead", "/workers", "/callbacks", "/enqueue", "/about")
+PAGES = ("/", "/queues", "/queues/default", "/jobs", "/jobs?state=dead", "/schedules", "/dead", "/workers", "/callbacks", "/enqueue", "/about")
 
 
 class DashboardTest(command.CommandTest):

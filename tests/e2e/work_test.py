@@ -121,7 +121,7 @@ class WorkTest(command.CommandTest):
         self.assertEqual(code, 0)
         self.assertEqual(self.bide_json("job", "show", mine)["state"], "done")
         self.assertIn("left in queue default: 3 jobs of kind other", err)
-        self.assertEqual(err.count("'other' are left to other workers"), 1)
+        self.assertNotIn("are left to other workers", err)  # None of them came.
         for job_id in other:
             job = self.bide_json("job", "show", job_id)
             self.assertEqual((job["state"], sum(job["counts"].values())), ("ready", 0))
