@@ -13,6 +13,18 @@ const kMostRows = 50;
 const kAlike = 3;  // More jobs with the same neighbours and kind are one node.
 const kStates = ['done', 'running', 'ready', 'scheduled', 'waiting', 'dead'];
 
+// What a job waited for is forgotten when it is done; the page goes on to draw what it has seen.
+let edges = { id: null, after: new Map() };
+
+function withEdges(found) {
+  if (edges.id !== found.id) edges = { id: found.id, after: new Map() };
+  for (const job of found.jobs) {
+    if (job.after.length > 0) edges.after.set(job.id, job.after);
+    else job.after = edges.after.get(job.id) ?? [];
+  }
+  return found;
+}
+
 // ---- What waits for what. Jobs that are alike are one node: a thousand parts between a split and a join are one box.
 
 function nodesOf(jobs) {
@@ -163,7 +175,7 @@ function flowButtons(flow, ctx) {
 export const flow = {
   title: 'Flow',
   every: 2_000,
-  load: (ctx) => get(`/v1/flows/${ctx.id}`, ctx.signal),
+  load: async (ctx) => withEdges(await get(`/v1/flows/${ctx.id}`, ctx.signal)),
   view(data, ctx) {
     // What is going on first; all that is over is at the end.
     const shown = ['dead', 'running', 'ready', 'scheduled', 'waiting', 'done'].flatMap((name) => data.jobs.filter((job) => job.state === name));

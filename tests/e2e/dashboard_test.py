@@ -147,6 +147,58 @@ class DashboardTest(command.CommandTest):
         page.wait_for_text("No job matches")
         self.assert_no_problems(page, allowed=("422",))
 
+    def test_a_flow_is_watched_replayed_and_cancelled(self):
+        url = self.serve(without_token=True)
+        page = self.make_browser()
+        status, made = self.api("POST", "/v1/jobs", [
+            {"kind": "fetch", "label": "fetch", "flow": "#fetch", "retry": "none"},
+            *({"kind": "cut", "label": f"cut{i}", "after": ["#fetch"], "flow": "#fetch"} for i in range(6)),
+            {"kind": "publish", "after": [f"#cut{i}" for i in range(6)], "flow": "#fetch"}])
+        self.assertEqual((status, made["failed"]), (200, 0), made)
+        fetch, publish = made["results"][0]["id"], made["results"][-1]["id"]
+        page.open(f"{url}/flows/{fetch}")
+        page.find("svg.flow")
+        page.wait_for_text("Flow, 0 % done")
+        # Those that are alike are one box.
+        self.assertEqual(page.run("return document.querySelectorAll('svg.flow .node').length;"), 3)
+        page.find(".node .kind", "cut × 6")
+        self.run_attempt({"outcome": "dead", "error": HOSTILE})
+        page.find(".node.dead .kind", "fetch")
+        page.find("td .error-text", "<img src=x")
+        page.click("button", "Replay 1 dead job")
+        page.find(".node.ready .kind", "fetch")
+        self.run_attempt({"outcome": "done"})
+        page.find(".node.done .kind", "fetch")
+        page.wait_for_text("Flow, 12.5 % done")
+        # A box is a link, also for the keyboard; the job says what it waits for.
+        page.run("document.querySelector('.node.waiting').focus();")
+        page.press(ENTER)
+        page.find("h1 .state", "waiting")
+        self.assertTrue(page.url.endswith("/jobs/" + publish), page.url)
+        page.find("h3", "Waits for 6 of")
+        page.click(".card a", "The whole flow")
+        page.click("button", "Cancel")
+        page.click("dialog button", "Cancel the flow")
+        page.wait_for_text("7 jobs cancelled")
+        page.wait_for_text("Flow, 100 % done")
+        self.assertIsNone(page.run("return window.hacked ?? null;"))
+        self.assert_no_problems(page)
+
+    def test_progress_and_steps_are_shown_while_a_job_runs(self):
+        url = self.serve(without_token=True)
+        page = self.make_browser()
+        job = self.enqueue(kind="import", body="x")
+        lease = self.api("POST", "/v1/leases", {"wait": "30s"})[1]["leases"][0]
+        held = {"id": lease["id"], "token": lease["token"]}
+        self.assertEqual(self.api("POST", "/v1/leases/steps", held | {"name": "charge", "result": HOSTILE})[0], 200)
+        self.api("POST", "/v1/leases/extend", {"leases": [held | {"progress": {"part": 0.4, "note": "page 12"}}]})
+        page.open(f"{url}/jobs/{job}")
+        page.find(".job-progress", "40 %, page 12")
+        page.find(".timeline strong", "charge")
+        page.wait_for_text("<img src=x")
+        self.assertIsNone(page.run("return window.hacked ?? null;"))
+        self.assert_no_problems(page)
+
     def test_a_queue_is_paused_and_resumed_and_a_job_enqueued(self):
         url = self.serve(without_token=True)
         page = self.make_browser()

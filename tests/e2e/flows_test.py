@@ -118,5 +118,96 @@ class EditTest(HttpTest):
         self.assertEqual(self.bide_json("dead", "list", *url)["jobs"], [])
 
 
+class FlowTest(HttpTest):
+    """A video: fetched, cut in two sizes, published."""
+
+    def setUp(self):
+        super().setUp()
+        self.flow = "018f3c1e-7d5a-7000-8000-0000000000f0"
+
+    def start(self, *words):
+        def enqueue(kind, *more):
+            return self.bide("enqueue", kind, "--retry", "none", "--flow", self.flow, *more, *words).strip()
+
+        fetch = enqueue("fetch")
+        small, large = (enqueue("cut", "--after", fetch) for _ in range(2))
+        return fetch, small, large, enqueue("publish", "--after", small, "--after", large)
+
+    def shown(self, *words):
+        shown = self.bide_json("flow", "show", self.flow, *words)
+        return shown["percent"], {state: count for state, count in shown["counts"].items() if count > 0}
+
+    def test_a_flow_runs_in_order_and_is_shown_as_a_tree(self):
+        jobs = self.start()
+        self.assertEqual(self.shown(), (0, {"ready": 1, "waiting": 3}))
+        tree = self.bide("flow", "show", self.flow)
+        self.assertRegex(tree, r"^0 %: 1 ready, 3 waiting\nfetch +" + jobs[0] + r" +ready\n  cut ")
+        self.assertRegex(tree, r"\n    publish +" + jobs[3] + r" +waiting +after 2 jobs\n$")
+        graph = self.bide("flow", "show", self.flow, "--graph")
+        self.assertEqual((graph.count("-->"), graph.splitlines()[0]), (4, "flowchart TD"))
+        self.assertEqual(self.bide_json("job", "explain", jobs[3])["code"], "waiting")
+        text = self.bide("job", "show", jobs[3])
+        self.assertIn("2 of 2 jobs", text)
+        self.assertIn(jobs[1], text)
+        self.bide("work", "--shell", "echo $BIDE_KIND >> order", "--drain", "--quiet")
+        with open(f"{self.folder}/order", encoding="utf-8") as file:
+            self.assertEqual(file.read().split(), ["fetch", "cut", "cut", "publish"])
+        self.assertEqual(self.shown(), (100, {"done": 4}))
+
+    def test_a_dead_job_holds_the_flow_until_it_is_replayed(self):
+        self.start()
+        self.bide("work", "--shell", "test $BIDE_KIND != fetch || exit 65", "--drain", "--quiet")
+        self.assertEqual(self.shown(), (0, {"dead": 1, "waiting": 3}))
+        self.assert_fails(64, "--yes", "flow", "replay", self.flow)
+        self.assertEqual(self.bide_json("flow", "replay", self.flow, "--yes")["succeeded"], 1)
+        self.bide("work", "--shell", "exit 0", "--drain", "--quiet")
+        self.assertEqual(self.shown(), (100, {"done": 4}))
+
+    def test_a_flow_is_cancelled(self):
+        self.start()
+        other = self.bide("enqueue", "other").strip()
+        self.assertEqual(self.bide_json("flow", "cancel", self.flow, "--dry-run")["would_cancel"], 4)
+        self.assertEqual(self.bide_json("flow", "cancel", self.flow, "--yes")["succeeded"], 4)
+        self.assert_fails(66, "no job of a flow", "flow", "show", self.flow)
+        self.assertEqual(self.bide_json("job", "show", other)["state"], "ready")
+        self.assertEqual(self.bide_json("audit")["ok"], True)
+
+    def test_the_same_over_http(self):
+        url = self.serve()
+        jobs = self.start(*url)
+        self.assertEqual(self.shown(*url), (0, {"ready": 1, "waiting": 3}))
+        status, shown = self.call("GET", "/v1/flows/" + self.flow)
+        self.assertEqual([job["kind"] for job in shown["jobs"]], ["fetch", "cut", "cut", "publish"])
+        self.assertEqual(sorted(shown["jobs"][3]["after"]), sorted(jobs[1:3]))
+        self.bide("work", "--shell", "exit 0", "--drain", "--quiet", *url)
+        self.assertEqual(self.shown(*url), (100, {"done": 4}))
+
+    def test_lines_name_those_before_them(self):
+        lines = [{"kind": "fetch", "label": "a", "flow": "#a"}, {"kind": "cut", "after": ["#a"], "flow": "#a"},
+                 {"kind": "early", "after": ["#later"]}, {"kind": "later", "label": "later"}, {"kind": "again", "label": "a"}]
+        given = "\n".join(json.dumps(line) for line in lines).encode()
+        code, out, err = self.run_bide("enqueue", "--ndjson", "-", given=given)
+        self.assertEqual(code, 64, err)
+        self.assertIn("line 3: no valid line before this one has the label 'later'", err)
+        self.assertIn("line 5: the label 'a' is that of a line before", err)
+        fetch, cut, _ = out.split()
+        self.assertEqual(self.bide_json("job", "show", cut)["after"], [fetch])
+        self.assertEqual(self.bide_json("job", "show", cut)["flow"], fetch)
+
+    def test_what_cannot_be_waited_for_is_refused(self):
+        self.assert_fails(66, "no job", "enqueue", "cut", "--after", "018f3c1e-7d5a-7000-8000-000000000001")
+        self.assert_fails(64, "--after", "enqueue", "cut", "--after", "fetch")
+        self.assert_fails(64, "did you mean", "enqueue", "cut", "--after-death", "holt")
+
+    def test_a_second_job_with_the_key_is_the_first_or_takes_its_place(self):
+        first = self.bide("enqueue", "index", "1", "--unique", "page-7", "--delay", "1h").strip()
+        self.assert_fails(75, "page-7", "enqueue", "index", "2", "--unique", "page-7")
+        same = self.bide_json("enqueue", "index", "3", "--unique", "page-7", "--on-conflict", "existing")
+        self.assertEqual((same["id"], same["existed"]), (first, True))
+        replaced = self.bide_json("enqueue", "index", "4", "--unique", "page-7", "--on-conflict", "replace", "--delay", "2h")
+        self.assertEqual((replaced["id"], replaced["replaced"]), (first, True))
+        self.assertEqual(self.bide_json("job", "show", first)["body"], "4")
+
+
 if __name__ == "__main__":
     command.main()
