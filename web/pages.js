@@ -196,7 +196,7 @@ async function pauseQueue(queue, ctx) {
 }
 
 async function purgeQueue(queue, ctx) {
-  const sure = await confirm({ title: `Remove ${plural(queue.ready + queue.scheduled, 'job')} of ${queue.name}?`, text: 'Every job that is ready or scheduled is removed, for good. Running and dead ones stay.', action: 'Remove them', danger: true });
+  const sure = await confirm({ title: `Remove ${plural(queue.ready + queue.scheduled + queue.waiting, 'job')} of ${queue.name}?`, text: 'Every job that is ready, scheduled or waits for others is removed, for good. Running and dead ones stay.', action: 'Remove them', danger: true });
   if (sure && await attempt(() => post(`/v1/queues/${encodeURIComponent(queue.name)}/purge`), (answer) => `${plural(answer.removed, 'job')} removed`)) ctx.reload();
 }
 
@@ -228,7 +228,7 @@ export const queues = {
         cells.push(h('span', { class: 'row-buttons' },
           ctx.capabilities.queue_rules ? link(`/queues/${encodeURIComponent(queue.name)}`, { class: 'button small', 'aria-label': `Rules of ${queue.name}` }, 'Rules') : null,
           ctx.capabilities.pause ? h('button', { class: 'small', on: { click: () => pauseQueue(queue, ctx) }, 'aria-label': `${queue.paused ? 'Resume' : 'Pause'} ${queue.name}` }, icon(queue.paused ? 'play' : 'pause'), queue.paused ? 'Resume' : 'Pause') : null,
-          queue.ready + queue.scheduled > 0 ? h('button', { class: 'small quiet', on: { click: () => purgeQueue(queue, ctx) }, 'aria-label': `Purge ${queue.name}` }, 'Purge') : null));
+          queue.ready + queue.scheduled + queue.waiting > 0 ? h('button', { class: 'small quiet', on: { click: () => purgeQueue(queue, ctx) }, 'aria-label': `Purge ${queue.name}` }, 'Purge') : null));
       }
       return { key: queue.name, cells, class: queue.paused ? 'is-paused' : '', href: withQuery('/jobs', { queue: queue.name, state: 'ready' }) };
     });

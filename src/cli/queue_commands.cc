@@ -73,7 +73,7 @@ int purge(const Invocation& call) {
   const std::vector<QueueInfo> queues = queues_of(client);
   const QueueInfo* const found = find(queues, name);
   if (found == nullptr) fail_unknown(queues, name);
-  const std::uint64_t waiting = found->scheduled + found->ready;
+  const std::uint64_t waiting = found->scheduled + found->ready + found->waiting;
   if (waiting > 0) confirm(call, "remove " + std::to_string(waiting) + " jobs of queue " + name + " for good");
   StatusLine status;
   status.show("removing " + std::to_string(waiting) + " jobs");

@@ -171,6 +171,7 @@ class Drain {
   void tell_what_is_left(WorkLog& log) const {
     if (!client_.broker().capabilities().inspect) return;  // Nobody can tell which ones.
     for (const QueueInfo& queue : worker_queues()) {
+      if (queue.waiting > 0) log.left(queue.name, "that wait for other jobs", queue.waiting, false);
       if (queue.paused && queue.scheduled + queue.ready > 0) {
         log.left(queue.name, "that wait, because the queue is paused", queue.scheduled + queue.ready, false);
         continue;
