@@ -54,7 +54,12 @@ int cancel_flow(const Invocation& call) {
   auto filters = filters_of_flow(
       id, {{JobState::kWaiting}, {JobState::kScheduled, JobState::kReady}, {JobState::kRunning}});
   return change_matching(call, client, std::move(filters), {"cancel", "cancelled"}, [&](const std::vector<JobId>& ids) {
-    return ask<std::vector<Status>>([&](auto done) { client.inspector().cancel(ids, {}, std::move(done)); });
+    auto statuses = ask<std::vector<Status>>([&](auto done) { client.inspector().cancel(ids, {}, std::move(done)); });
+    for (Status& each : statuses) {
+      // It has gone along with one that it waited for.
+      if (!each && each.error().code == ErrorCode::kNotFound) each = {};
+    }
+    return statuses;
   });
 }
 
