@@ -137,11 +137,13 @@ void HandlerThreads::add_thread() {
 
 void HandlerThreads::work() {
   std::shared_ptr<LeaseBatch> batch_of_thread;
+  bool had_coroutine = false;
   while (true) {
     settler_.wait_for_room();
     Resumption resumption;
-    Attempt* attempt = queue_.claim(batch_of_thread, &resumption);
+    Attempt* attempt = queue_.claim(batch_of_thread, &resumption, had_coroutine);
     if (attempt == nullptr && resumption.attempt == nullptr) break;
+    had_coroutine = attempt == nullptr;
     if (attempt == nullptr) {
       attempt = &resumption.attempt->attempt();
       go_on(resumption);
@@ -194,9 +196,21 @@ void HandlerThreads::begin_coroutine(const TaskHandler& handler, Attempt& attemp
 
 // Without a handle it has ended somewhere else.
 void HandlerThreads::go_on(const Resumption& with) {
+  Attempt& attempt = with.attempt->attempt();
+  // Nobody looks at its time limit any more, and it may hold the thread all the same.
+  const bool overdue = attempt.is_given_up();
+  if (overdue) {
+    std::lock_guard lock(mutex_);
+    overdue_.emplace(&attempt, steady_clock::now());
+    woken_ = true;
+    timekeeper_woken_.notify_one();
+  }
   in_coroutines_.fetch_add(1, std::memory_order_relaxed);
   if (!with.waiting || with.attempt->resume(with.waiting)) finish_coroutine(*with.attempt);
   in_coroutines_.fetch_sub(1, std::memory_order_relaxed);
+  if (!overdue) return;
+  std::lock_guard lock(mutex_);
+  overdue_.erase(&attempt);
 }
 
 void HandlerThreads::finish_coroutine(CoroutineAttempt& ended) {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -75,6 +76,8 @@ class HandlerThreads : public std::enable_shared_from_this<HandlerThreads> {
   void apply_answers(std::vector<ExtendAnswer> answers);
   Moment check_limits(const std::shared_ptr<LeaseBatch>& batch, Moment now);
   void time_out(Attempt& attempt);
+  Moment replace_blocked(Moment now);
+  std::string replace_thread_of(Attempt& attempt);  // With the mutex held. Not empty: why it could not.
   void extend(Batches batches, Moment now);
   void return_stale(Moment now);
   void return_unstarted(const Batches& batches, const std::string& note);
@@ -111,6 +114,8 @@ class HandlerThreads : public std::enable_shared_from_this<HandlerThreads> {
   std::condition_variable timekeeper_woken_;
   std::condition_variable changed_;
   std::vector<ExtendAnswer> extend_answers_;
+  // Coroutines that were given up while they waited and run again, with the moment since when.
+  std::map<Attempt*, Moment> overdue_;
   int credit_ = 0;
   int threads_ = 0;  // Alive, with the abandoned ones.
   int abandoned_ = 0;

@@ -69,8 +69,8 @@ bool LeaseQueue::take_resumption(Resumption* resumption) {
   return true;
 }
 
-Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumption* resumption) {
-  if (can_go_on_.load(kRelaxed)) {
+Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumption* resumption, bool lease_first) {
+  if (!lease_first && can_go_on_.load(kRelaxed)) {
     std::lock_guard lock(mutex_);
     if (take_resumption(resumption)) return nullptr;
   }
@@ -81,10 +81,9 @@ Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumpt
   std::unique_lock lock(mutex_);
   if (finished) --busy_;
   while (true) {
-    if (take_resumption(resumption)) return nullptr;
+    if (!lease_first && take_resumption(resumption)) return nullptr;
     drop_exhausted();
-    if (closed_ && (ended_ || coroutines_ == 0)) return nullptr;
-    if (!batches_.empty()) {
+    if (!closed_ && !batches_.empty()) {
       batch_of_thread = batches_.front();
       if (Attempt* attempt = batch_of_thread->claim()) {
         ++busy_;
@@ -94,6 +93,8 @@ Attempt* LeaseQueue::claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumpt
       batch_of_thread.reset();
       continue;
     }
+    if (take_resumption(resumption)) return nullptr;
+    if (closed_ && (ended_ || coroutines_ == 0)) return nullptr;
     ++idle_;
     arrived_.wait(lock);
     --idle_;

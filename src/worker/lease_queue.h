@@ -36,8 +36,9 @@ class LeaseQueue {
 
   // The next lease that nobody has started; waits for one. `batch_of_thread` belongs to the calling thread and keeps
   // the batch of that lease alive. Null with a coroutine in `resumption`: that is to go on first. Null without: closed, and no
-  // coroutine is left.
-  Attempt* claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumption* resumption = nullptr);
+  // coroutine is left. `lease_first`: for a thread that had a coroutine before; coroutines that always can go on must not
+  // keep leases from beginning.
+  Attempt* claim(std::shared_ptr<LeaseBatch>& batch_of_thread, Resumption* resumption = nullptr, bool lease_first = false);
 
   // Coroutines under way keep the threads from leaving when the queue is closed.
   void add_coroutine();

@@ -56,7 +56,7 @@ Moment HandlerThreads::check_leases(Moment now) {
   const Moment late = settler_.send_late(now);
   return_stale(now);
 
-  Moment next = late;
+  Moment next = std::min(late, replace_blocked(now));
   Batches to_extend;
   for (std::shared_ptr<LeaseBatch>& batch : held_.all()) {
     next = std::min({next, now + kCheckPeriod, check_limits(batch, now)});
@@ -103,20 +103,45 @@ bool HandlerThreads::give_up(Attempt& attempt) {
   return true;
 }
 
+std::string HandlerThreads::replace_thread_of(Attempt& attempt) {
+  if (abandoned_ > options_.abandoned_threads || stopping_) return {};
+  try {
+    add_thread();
+    attempt.replaced = true;
+    return {};
+  } catch (const std::system_error& error) {
+    return "cannot replace a thread: " + std::string(error.what());
+  }
+}
+
+// When to look again.
+Moment HandlerThreads::replace_blocked(Moment now) {
+  Moment next = Moment::max();
+  std::string problem;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [attempt, since] : overdue_) {
+      if (attempt->abandoned) continue;
+      if (now - since < kCheckPeriod) {
+        next = std::min(next, since + kCheckPeriod);
+        continue;
+      }
+      attempt->abandoned = true;
+      ++abandoned_;
+      problem = replace_thread_of(*attempt);
+    }
+  }
+  if (!problem.empty()) runner_.report(problem);
+  return next;
+}
+
 void HandlerThreads::time_out(Attempt& attempt) {
   std::string problem;
   {
     std::lock_guard lock(mutex_);
     if (!give_up(attempt)) return;  // It came back in this moment.
     ++timed_out_;
-    if (attempt.abandoned && abandoned_ <= options_.abandoned_threads && !stopping_) {
-      try {
-        add_thread();
-        attempt.replaced = true;
-      } catch (const std::system_error& error) {
-        problem = "cannot replace a thread: " + std::string(error.what());
-      }
-    }
+    if (attempt.abandoned) problem = replace_thread_of(attempt);
   }
   if (!problem.empty()) runner_.report(problem);
   Settlement settlement = runner_.timed_out(attempt);
