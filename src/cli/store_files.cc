@@ -242,17 +242,24 @@ void show(StatusLine& line, const BackupInfo& info) {
                      checks ? "checking" : "copying");
 }
 
+// What is there already does not go away by itself.
+[[noreturn]] void fail_backup(const Error& error) {
+  if (error.code != ErrorCode::kAlreadyExists) fail(error);
+  throw Failure{kCannotMake, error.message, std::string(to_string(error.code))};
+}
+
 // By the process that has it open.
 BackupInfo back_up_open_store(const std::string& url, const std::string& to) {
   constexpr std::chrono::milliseconds kLook{50};
   const Client client = open_client(url, Missing::kRefuse);
   Inspector& inspector = client.inspector();
-  ask<void>([&](auto done) { inspector.backup(to, std::move(done)); });
+  const Status begun = wait<void>([&](auto done) { inspector.backup(to, std::move(done)); });
+  if (!begun) fail_backup(begun.error());
   StatusLine line;
   for (;; std::this_thread::sleep_for(kLook)) {
     BackupInfo info = ask<BackupInfo>([&](auto done) { inspector.backup_info(std::move(done)); });
     if (info.state == BackupState::kDone) return info;
-    if (info.state == BackupState::kFailed) fail({info.error_code, info.error});
+    if (info.state == BackupState::kFailed) fail_backup({info.error_code, info.error});
     if (info.state == BackupState::kNone) {
       fail({ErrorCode::kUnavailable, "the process that made the backup has ended before it was whole"});
     }
@@ -275,7 +282,7 @@ BackupInfo back_up_store(const std::string& from, const std::string& to) {
   if (plan.files.empty()) throw Failure{kNotThere, "there is no store in " + core::quoted(directory)};
   std::error_code error;
   const std::string target = fs::absolute(to, error).string();
-  take(engine::check_backup_target(directory, target));
+  if (Status free = engine::check_backup_target(directory, target); !free) fail_backup(free.error());
   StatusLine line;
   return take(engine::write_backup(directory, plan, {.target = target},
                                    {.progress = [&](const BackupInfo& info) { show(line, info); }}));

@@ -166,12 +166,12 @@ class StoreTest(command.CommandTest):
 
     def test_a_backup_overwrites_nothing_else(self):
         os.makedirs(f"{self.folder}/letters/of")
-        self.assert_fails(75, "letters", "store", "backup", "data", "letters")
+        self.assert_fails(73, "letters", "store", "backup", "data", "letters")
         self.assert_fails(64, "within the store", "store", "backup", "data", "data/saved")
         # A store that somebody works in is no backup any more.
         self.bide("store", "backup", "data", "saved")
         self.bide("enqueue", "k", "--url", "bide:saved")
-        self.assert_fails(75, "no backup that was left as it was made", "store", "backup", "data", "saved")
+        self.assert_fails(73, "no backup that was left as it was made", "store", "backup", "data", "saved")
 
     def test_a_store_in_use_is_backed_up_by_who_uses_it(self):
         with self.start("work", "--shell", "sleep 0.01", "--quiet") as worker:
