@@ -245,6 +245,7 @@ TEST_P(BrokerConformance, AClockThatIsSetBackAndForthDoublesNoOccurrence) {
   BIDE_NEEDS_VIRTUAL_TIME();
   Schedule schedule = each_second();
   schedule.every = 10min;
+  schedule.missed = Missed::kAll;  // The clock of the test passes over them at once.
   ASSERT_TRUE(succeeded(put_schedule(schedule)));
   advance(2h);
   const auto count = [&] { return list_ids({.queue = "ticks"}).size(); };
