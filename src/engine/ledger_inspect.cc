@@ -298,8 +298,14 @@ Result<bool> Ledger::search(Listing& listing, const Completion<JobPage>& done) {
   for (; listing.cursor < end && reads < kReadsAPiece && read < kReadAPiece; ++listing.cursor) {
     const Entry& entry = state_[listing.cursor];
     if (!listing.matches(state_, listing.cursor)) continue;
-    if (listing.looks_into_jobs()) {
-      if (entry.entry_state() == EntryState::kDone) continue;
+    if (listing.looks_into_jobs() && entry.entry_state() == EntryState::kDone) {
+      // What is not kept of it cannot match.
+      if (entry.body_bytes == 0 || !listing.filter.error.empty()) continue;
+      ++reads;
+      read += entry.body_bytes + entry.details_bytes;
+      const auto info = describe(listing.cursor);
+      if (info && !core::matches(listing.filter, info->job)) continue;
+    } else if (listing.looks_into_jobs()) {
       ++reads;
       read += entry.body_bytes + entry.details_bytes;
       const auto loaded = load(listing.cursor);

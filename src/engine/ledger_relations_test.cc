@@ -115,6 +115,27 @@ TEST_F(LedgerRelations, ThatAreAddedAndEndWhileASnapshotIsWrittenAreRight) {
   expect_sound();
 }
 
+TEST_F(LedgerRelations, ThatAreTheFirstWhileASnapshotIsWrittenAreNotInIt) {
+  const JobId first = enqueue(Job{.kind = "first"});
+  const Lease lease = step().at(0);
+  for (int round = 0; round < 400 && !ledger_->is_writing_snapshot(); ++round) {
+    enqueue(Job{.kind = "filler", .queue = "filler", .body = std::string(1000, 'x')});
+    ASSERT_TRUE(ledger_->tidy());
+  }
+  ASSERT_TRUE(ledger_->is_writing_snapshot());
+  const JobId second = enqueue(after({first}));
+  ASSERT_TRUE(ledger_->begin());
+  ASSERT_TRUE(ledger_->save_step({first, lease.token}, {"one", "result"}));
+  ASSERT_TRUE(ledger_->commit());
+  while (ledger_->is_writing_snapshot()) ASSERT_TRUE(ledger_->tidy());
+  reopen();
+  EXPECT_EQ(ledger_->find(second).value().waits_for, 1u);
+  EXPECT_EQ(ledger_->find(first).value().steps.size(), 1u);
+  settle(lease);
+  EXPECT_EQ(state_of(second), JobState::kReady);
+  expect_sound();
+}
+
 TEST_F(LedgerRelations, OfOneJobThatManyWaitForEndInPieces) {
   const JobId first = enqueue(Job{.kind = "first"});
   const std::vector<JobId> others = enqueue(std::vector<Job>(1000, after({first})));

@@ -165,6 +165,13 @@ TEST_P(BrokerConformance, JobsAreListedByTheirHeaders) {
   EXPECT_EQ(list_ids({.headers = {{"tenant", "a"}}}), (std::vector<JobId>{first}));
   EXPECT_EQ(list_ids({.headers = {{"region", "north"}}}).size(), 2u);
   EXPECT_EQ(list_ids({.headers = {{"region", "north"}, {"tenant", "c"}}}).size(), 0u);
+  const Lease lease = lease_one();
+  ASSERT_EQ(lease.job.id, first);
+  ASSERT_TRUE(succeeded(settle_one(lease)));
+  // A done one while it is kept whole.
+  const std::size_t kept = find(first).whole ? 1 : 0;
+  EXPECT_EQ(list_ids({.states = {JobState::kDone}, .headers = {{"tenant", "a"}}}).size(), kept);
+  EXPECT_TRUE(list_ids({.states = {JobState::kDone}, .headers = {{"tenant", "b"}}}).empty());
 }
 
 }  // namespace bide::conformance
