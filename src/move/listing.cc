@@ -32,7 +32,11 @@ Result<std::size_t> pass(const Endpoint& from, JobFilter filter, const Names* he
     if (!page) return page.error();
     cursor = page->next;
     std::erase_if(page->jobs, [&](const JobInfo& info) {
-      return refused.contains(info.job.id) || (held != nullptr && !held->contains(info.job.queue));
+      if (refused.contains(info.job.id) || (held != nullptr && !held->contains(info.job.queue))) return true;
+      if (info.steps.empty()) return false;
+      refused.insert(info.job.id);
+      transfer.refuse(info.job.id, {ErrorCode::kUnsupported, "steps of it are done, which the target would do again"});
+      return true;
     });
     if (page->jobs.empty()) continue;
     std::vector<Job> jobs;
@@ -81,6 +85,7 @@ Status move_by_listing(const Endpoint& from, Transfer& transfer) {
   for (;;) {
     const auto queues = queues_to_move(from, wanted);
     if (!queues) return queues.error();
+    if (Status alone = check_waiting(from); !alone) return alone;
     if (Status holding = held.hold(*queues); !holding) return holding;
     Names names;
     for (const QueueInfo& queue : *queues) names.insert(queue.name);

@@ -19,12 +19,24 @@ Result<std::vector<QueueInfo>> queues_to_move(const Endpoint& from, const std::v
   return queues;
 }
 
+Status check_waiting(const Endpoint& from) {
+  const auto queues = queues_to_move(from, {});
+  if (!queues) return queues.error();
+  std::uint64_t waiting = 0;
+  for (const QueueInfo& queue : *queues) waiting += queue.waiting;
+  if (waiting == 0) return {};
+  return Error{ErrorCode::kUnsupported,
+               std::to_string(waiting) + " job(s) at the source wait for others, and would be cancelled or run too soon when those are "
+                                         "taken away: let their flows end, or cancel them, and move then"};
+}
+
 Result<MoveReport> move_jobs(const Endpoint& from, const Endpoint& to, const MoveOptions& options) {
   Transfer transfer(to, options);
   if (!transfer.target().carries_past) {
     return Error{ErrorCode::kUnsupported, "the target cannot keep attempts and errors of jobs that come from elsewhere: " +
                                               transfer.target().why_not};
   }
+  if (Status alone = check_waiting(from); !alone) return alone.error();
   const auto queues = queues_to_move(from, options.queues);
   if (!queues) return queues.error();
   for (const QueueInfo& queue : *queues) transfer.report().found += queue.scheduled + queue.ready + queue.dead;

@@ -167,6 +167,39 @@ TEST_F(MoveTest, OnlyTheQueuesThatWereAskedForAreMoved) {
   EXPECT_TRUE(jobs(from()).contains(other));
 }
 
+TEST_F(MoveTest, AFlowIsNotTakenApart) {
+  const JobId first = enqueue(from(), job_in("a"));
+  Job waiting = job_in("b");
+  waiting.after = {first};
+  const JobId second = enqueue(from(), waiting);
+  const auto report = move_jobs(from(), to(), {.queues = {"a"}});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(jobs(from()).size(), 2u);
+  EXPECT_EQ(jobs(from()).at(second).state, JobState::kWaiting);
+  EXPECT_TRUE(jobs(to()).empty());
+}
+
+TEST_F(MoveTest, AJobThatNoLongerWaitsIsMovedAndOneWithStepsIsNot) {
+  const JobId first = enqueue(from(), job_in("a"));
+  Job waiting = job_in("b");
+  waiting.after = {first};
+  const JobId second = enqueue(from(), waiting);
+  settle(from(), lease(from(), "a"), Done{});
+  const JobId stepped = enqueue(from(), job_in("c"));
+  const Lease running = lease(from(), "c");
+  ASSERT_TRUE(wait<void>([&](auto done) {
+    from().broker.save_step({stepped, running.token}, {"charge", "receipt"}, std::move(done));
+  }));
+  settle(from(), running, RetryAt{.after = std::chrono::hours(1), .error = "again"});
+  const auto report = move_jobs(from(), to(), {});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->moved(), 1u);
+  EXPECT_EQ(report->refused, 1u);
+  EXPECT_TRUE(jobs(to()).contains(second));
+  EXPECT_EQ(jobs(from()).at(stepped).state, JobState::kScheduled);
+}
+
 TEST_F(MoveTest, AStoreIsNotMovedOntoItself) {
   enqueue(from(), job_in("a"));
   const auto report = move_jobs(from(), from(), {});

@@ -17,6 +17,7 @@ constexpr std::size_t kMostExamples = 20;
 
 Job carried(const JobInfo& info) {
   Job job = info.job;
+  job.after.clear();  // All of them are done, or it would be waiting.
   job.delay = Milliseconds(0);
   job.due = info.due;
   job.past = std::make_shared<const JobPast>(JobPast{.attempts = std::min(info.attempts, Limits::kAttempts),
@@ -29,6 +30,7 @@ Job carried(const JobInfo& info) {
 
 Job carried(const Lease& lease) {
   Job job = lease.job;
+  job.after.clear();
   job.delay = Milliseconds(0);
   job.due = lease.due;
   job.past = std::make_shared<const JobPast>(JobPast{.attempts = std::min(lease.attempt - 1, Limits::kAttempts),

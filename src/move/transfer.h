@@ -44,6 +44,9 @@ class Transfer {
     }
   }
 
+  // Counted, and named in the report.
+  void refuse(const JobId& id, const Error& error);
+
   bool should_stop() const { return options_.stop && options_.stop(); }
   // Jobs in one batch: few where the rate is low, so that none is held for long.
   std::size_t batch() const;
@@ -57,7 +60,6 @@ class Transfer {
 
  private:
   void keep_to_rate(std::size_t jobs);
-  void refuse(const JobId& id, const Error& error);
 
   const Endpoint to_;
   const MoveOptions& options_;
@@ -66,6 +68,8 @@ class Transfer {
   std::chrono::steady_clock::time_point next_{};
 };
 
+// kUnsupported: jobs at the source wait for others. To take those away would cancel them, or let them run.
+Status check_waiting(const Endpoint& from);
 // The two ways of emptying a source.
 Status move_by_listing(const Endpoint& from, Transfer& transfer);
 Status move_by_leasing(const Endpoint& from, Transfer& transfer);
