@@ -71,9 +71,13 @@ TEST(OutboxUrl, IsTakenOutOfTheSettings) {
   EXPECT_EQ(url->directory, "./my box");
   EXPECT_EQ(url->max_jobs, 7u);
   EXPECT_EQ(parse_outbox_url("http://host?outbox=x")->target, "http://host");
+  EXPECT_FALSE(parse_outbox_url("http://host?outbox=x")->only_spilled);
+  EXPECT_FALSE(parse_outbox_url("http://host?outbox=x&outbox_use=always")->only_spilled);
+  EXPECT_TRUE(parse_outbox_url("http://host?outbox=x&outbox_use=spill")->only_spilled);
   EXPECT_EQ(parse_outbox_url("bide:./data?durability=os")->target, "bide:./data?durability=os");
   EXPECT_TRUE(parse_outbox_url("bide:./data?durability=os")->directory.empty());
   for (const char* wrong : {"http://host?outbox=", "http://host?outbox=x&outbox_jobs=0", "http://host?outbox=x&outbox_jobs=a",
+                            "http://host?outbox=x&outbox_use=often",
                             "bide:./data?outbox=x"}) {
     const auto refused = parse_outbox_url(wrong);
     ASSERT_FALSE(refused) << wrong;
