@@ -1,6 +1,7 @@
 #include "outbox/forwarder.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "bide/wait.h"
@@ -122,6 +123,7 @@ void Forwarder::run() {
     if (pause(span)) return;
   }
   auto span = kFirstPause;
+  Time in_doubt{};
   for (;;) {
     const bool last = stopping();
     if (!may_forward_()) {
@@ -149,6 +151,11 @@ void Forwarder::run() {
       if (last) break;
       continue;
     }
+    if (leases.front().due <= in_doubt) {
+      std::stable_sort(leases.begin(), leases.end(), [](const Lease& a, const Lease& b) {
+        return std::tie(a.due, a.job.id) < std::tie(b.due, b.job.id);
+      });
+    }
     if (forward(std::move(leases))) {
       span = kFirstPause;
       const std::lock_guard lock(mutex_);
@@ -158,6 +165,9 @@ void Forwarder::run() {
     // What came meanwhile goes back too, and comes again behind what was refused: so the order stays.
     subscription_.reset();
     give_back(arrivals_->take_all());
+    // Except among those of one millisecond, where what is given back comes behind what came meanwhile; the ids that the
+    // store gives are in the order of acceptance.
+    in_doubt = wall_now();
     if (last || pause(span)) return;
     span = std::min(span * 2, kLongestPause);
   }
