@@ -41,6 +41,8 @@ class Compactor {
   Result<bool> move(std::size_t bytes);
   // Segments that could not be read: their bases, and where.
   const std::map<journal::Address, journal::Address>& unreadable() const { return unreadable_; }
+  // They may be readable again: something in one of them was.
+  void look_again() { unreadable_.clear(); }
 
  private:
   bool choose_victim();

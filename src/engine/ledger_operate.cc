@@ -99,6 +99,7 @@ std::vector<Status> Ledger::replay(const std::vector<JobId>& ids, const ReplayOp
     if (Status roomy = make_room(kRoomForChange, true); !roomy) return roomy;
     auto loaded = load(slot);
     if (!loaded) return loaded.error();
+    if (quarantined) compactor_->look_again();
     // A job in quarantine still holds its key.
     const std::string key = quarantined ? std::string() : loaded->job.unique_key;
     if (!key.empty() && state_.unique_keys().holder(key) != kNoSlot) {

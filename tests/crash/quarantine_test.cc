@@ -322,7 +322,8 @@ TEST_F(QuarantineTest, AJobInQuarantineIsReplayedWhenItCanBeReadAgain) {
   ASSERT_TRUE(ledger_->replay({damaged}, {}).front());
   work_until_idle();
   EXPECT_EQ(ledger_->find(damaged).value().state, JobState::kDone);
-  EXPECT_TRUE(ledger_->audit().ok());
+  const AuditReport report = ledger_->audit();
+  EXPECT_TRUE(report.ok()) << report.problems.front();
 }
 
 TEST_F(QuarantineTest, RepairRemovesTheJobThatIsLostAndNoOther) {
