@@ -119,6 +119,17 @@ void ServerBroker::save_body(LeaseRef lease, std::string body, Completion<void> 
   broker_->save_body(lease, std::move(body), std::move(done));
 }
 
+void ServerBroker::save_step(LeaseRef lease, Step step, Completion<void> done) {
+  const Call call(*this);
+  if (!call) return done(closed());
+  broker_->save_step(lease, std::move(step), std::move(done));
+}
+
+void ServerBroker::report_progress(LeaseRef lease, Progress progress) {
+  const Call call(*this);
+  if (call) broker_->report_progress(lease, std::move(progress));
+}
+
 Pressure ServerBroker::pressure() const {
   const Call call(*this);
   if (!call) return {Pressure::Level::kBlocked, kClosedText, Milliseconds(1000), Pressure::Cause::kUnreachable};

@@ -32,6 +32,8 @@ class ServerBroker : public Broker {
   void settle(std::vector<Settlement> settlements, Completion<std::vector<Status>> done) override;
   void mark_delivered(std::vector<LeaseRef> leases) override;
   void save_body(LeaseRef lease, std::string body, Completion<void> done) override;
+  void save_step(LeaseRef lease, Step step, Completion<void> done) override;
+  void report_progress(LeaseRef lease, Progress progress) override;
   Pressure pressure() const override;
   Capabilities capabilities() const override { return capabilities_; }
 

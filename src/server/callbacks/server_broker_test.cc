@@ -26,6 +26,8 @@ class ScriptedBroker : public Broker {
     said_.push_back("settle " + std::to_string(settlements.size()));
     settled = std::move(done);
   }
+  void save_step(LeaseRef, Step step, Completion<void>) override { said_.push_back("step " + step.name); }
+  void report_progress(LeaseRef, Progress progress) override { said_.push_back("progress " + progress.note); }
   Pressure pressure() const override { return {}; }
   Capabilities capabilities() const override { return {}; }
 
@@ -116,6 +118,19 @@ TEST_F(ServerBrokerTest, ThoseThatEndedElsewhereGiveNoCreditUntilItIsKnownWhichT
   for (std::uint8_t i = 0; i < 3; ++i) leases->remove(lease(i));
   leases->set_ended_elsewhere(0);
   EXPECT_EQ(leases->credit(), 2 + 2);
+}
+
+TEST_F(ServerBrokerTest, WhatAnAttemptSaysOfItselfReachesTheBroker) {
+  broker.save_step(lease(1), {"charge", "ch_1"}, [](const Status&) {});
+  broker.report_progress(lease(1), {0.5, "half"});
+  EXPECT_EQ(said, (Said{"step charge", "progress half"}));
+  broker.close();
+  Status answer;
+  broker.save_step(lease(1), {"charge", "ch_1"}, [&](const Status& status) { answer = status; });
+  broker.report_progress(lease(1), {0.5, "half"});
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(said.size(), 2u);
 }
 
 TEST_F(ServerBrokerTest, WithoutRoomOnlySentLeasesGiveCredit) {
