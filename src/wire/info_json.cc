@@ -255,7 +255,7 @@ std::span<const Field<Capabilities>> rows_of<Capabilities>() {
 
 void write_value(JsonWriter& out, const JobInfo& info) {
   out.begin_object();
-  if (info.state == JobState::kDone) {
+  if (info.state == JobState::kDone && !info.whole) {
     // Nothing else is kept of what was given for the job.
     out.field("id", info.job.id).field("kind", info.job.kind).field("queue", info.job.queue);
     if (!info.job.after.empty()) write_value(out.name("after"), info.job.after);

@@ -382,6 +382,15 @@ TEST(InfoJson, AJobsInformationReadsBack) {
   ASSERT_TRUE(finished) << finished.error().message;
   EXPECT_EQ(finished->result, "[1]");
   EXPECT_EQ(finished->result_content_type, "application/json");
+  done.job.body = "what was asked";
+  done.job.priority = 7;
+  EXPECT_EQ(read_job_info(job_info_json(done))->job.body, "");
+  done.whole = true;
+  const auto whole = read_job_info(job_info_json(done));
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_TRUE(whole->whole);
+  EXPECT_EQ(whole->job.body, "what was asked");
+  EXPECT_EQ(whole->job.priority, 7);
   EXPECT_FALSE(read_job_info("{\"state\":\"odd\"}"));
   EXPECT_FALSE(read_job_info("<html>"));
 }
