@@ -189,6 +189,7 @@ int compact(const Invocation& call) {
   const std::string store = call.argument(0);
   engine::EngineOptions options;
   options.directory = store;
+  options.done_bytes = 0;
   if (store.starts_with("bide:")) options = take(brokers::parse_engine_url(store));
   // A directory that is not there is a typing mistake; opening it would make one.
   (void)check_directory(options.directory);
@@ -272,8 +273,8 @@ std::vector<Command> store_commands() {
       {.path = "store compact",
        .summary = "Give back the disk space of jobs that are done, now",
        .details =
-           "What done jobs leave for those who ask about them is kept as long as they are remembered: an hour, unless\n"
-           "the store is given with other settings. When little or nothing is given back, it says why.",
+           "What done jobs came to is kept as long as they are remembered: an hour, unless the store is given with\n"
+           "other settings. What they were (done_bytes) goes, unless the store is given by its URL. When little or nothing is given back, it says why.",
        .arguments = {{"DIR", "the data directory, or its URL with settings: 'bide:DIR?result_retention=7d'"}},
        .flags = {kJsonFlag},
        .run = compact},
