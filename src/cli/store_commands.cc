@@ -274,7 +274,8 @@ std::vector<Command> store_commands() {
        .summary = "Give back the disk space of jobs that are done, now",
        .details =
            "What done jobs came to is kept as long as they are remembered: an hour, unless the store is given with\n"
-           "other settings. What they were (done_bytes) goes, unless the store is given by its URL. When little or nothing is given back, it says why.",
+           "other settings. What they were (done_bytes) goes, unless the store is given by its URL. When little or\n"
+           "nothing is given back, it says why.",
        .arguments = {{"DIR", "the data directory, or its URL with settings: 'bide:DIR?result_retention=7d'"}},
        .flags = {kJsonFlag},
        .run = compact},

@@ -170,13 +170,23 @@ class JobsTest(command.CommandTest):
         self.assertEqual(kinds, ["in1h", "in2h", "done2", "done1", "done0"])
 
     def test_of_a_done_job_nothing_is_made_up(self):
-        job_id = self.bide("enqueue", "k", "--priority", "7", "--retry", "none").strip()
-        self.bide("work", "--shell", "echo 42", "--drain", "--quiet")
-        job = self.bide_json("job", "show", job_id)
+        url = ("--url", "bide:data?done_bytes=0")
+        job_id = self.bide("enqueue", "k", "--priority", "7", "--retry", "none", *url).strip()
+        self.bide("work", "--shell", "echo 42", "--drain", "--quiet", *url)
+        job = self.bide_json("job", "show", job_id, *url)
         for name in ("due", "priority", "retry", "time_limit_ms", "headers", "content_type", "counts", "errors"):
             self.assertIsNone(job[name], name)
         self.assertIn("T", job["finished"])
-        self.assertNotIn("retry", self.bide("job", "show", job_id))
+        self.assertNotIn("retry", self.bide("job", "show", job_id, *url))
+
+    def test_a_done_job_tells_what_it_was_and_did(self):
+        job_id = self.bide("enqueue", "k", "the body", "--priority", "7", "--retry", "fixed(0s,x3)", "--header", "tenant=acme").strip()
+        self.bide("work", "--shell", "test $BIDE_ATTEMPT = 2 && echo 42", "--drain", "--quiet")
+        job = self.bide_json("job", "show", job_id)
+        self.assertEqual((job["state"], job["body"], job["priority"], job["retry"], job["headers"], job["attempts"], job["result"]),
+                         ("done", "the body", 7, "fixed(0,x3)", {"tenant": "acme"}, 2, "42\n"))
+        self.assertEqual([error["attempt"] for error in job["errors"]], [1])
+        self.assertIn("the body", self.bide("job", "show", job_id))
 
     def test_what_is_not_text_is_base64_beside_its_name(self):
         raw = b"\xff".decode("utf-8", "surrogateescape")
