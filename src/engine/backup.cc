@@ -71,10 +71,10 @@ Status remove_backup(const std::string& path) {
 
 Status rename(const std::string& from, const std::string& to) { return platform::real_disk().rename(from, to); }
 
-// The real disk, told how long each read took.
+// The real disk, with a pause after each read.
 class PacedDisk final : public platform::Disk {
  public:
-  using Paced = std::function<Status(std::uint64_t bytes, std::chrono::microseconds took)>;
+  using Paced = std::function<Status(std::uint64_t bytes)>;
   explicit PacedDisk(Paced paced) : paced_(std::move(paced)) {}
 
   Result<std::unique_ptr<platform::File>> open(const std::string& path, OpenMode mode) override {
@@ -100,15 +100,11 @@ class PacedDisk final : public platform::Disk {
     Result<std::size_t> read(std::uint64_t offset, char* into, std::size_t size) override {
       std::size_t done = 0;
       while (done < size) {
-        const auto begun = std::chrono::steady_clock::now();
         const auto got = real_->read(offset + done, into + done, std::min(size - done, kPieceBytes));
         if (!got) return got;
         if (*got == 0) break;
         done += *got;
-        const auto took = std::chrono::steady_clock::now() - begun;
-        if (Status going_on = paced_(*got, std::chrono::duration_cast<std::chrono::microseconds>(took)); !going_on) {
-          return going_on.error();
-        }
+        if (Status going_on = paced_(*got); !going_on) return going_on.error();
       }
       return done;
     }
@@ -152,9 +148,7 @@ class Writer {
   }
 
   Status pause(std::chrono::steady_clock::time_point begun) const {
-    return pause(std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun));
-  }
-  Status pause(std::chrono::microseconds took) const {
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
     return !hooks_.pause || hooks_.pause(took) ? Status() : Status(stopped());
   }
 
@@ -284,10 +278,14 @@ class Writer {
 
   Status check() {
     info_.state = BackupState::kChecking;
-    PacedDisk paced([this](std::uint64_t bytes, std::chrono::microseconds took) {
+    // From one pause to the next: what is done with the bytes takes longer than reading them.
+    auto begun = std::chrono::steady_clock::now();
+    PacedDisk paced([&](std::uint64_t bytes) {
       info_.checked_bytes += bytes;
       tell();
-      return pause(took);
+      Status paused = pause(begun);
+      begun = std::chrono::steady_clock::now();
+      return paused;
     });
     const auto report = check::check_store(paced, unfinished_);
     if (!report) return report.error();

@@ -7,8 +7,8 @@ namespace bide::engine {
 
 namespace {
 
-// After each piece the disk is left to the work for so many times as long as the piece took ...
-constexpr int kRests = 4;
+// After each piece disk and processor are left to the work for so many times as long as the piece took ...
+constexpr int kRests = 7;
 // ... which is not needed any longer than this.
 constexpr std::chrono::milliseconds kLongestRest{500};
 
