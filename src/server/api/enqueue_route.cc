@@ -92,7 +92,7 @@ void compare_next(const EnqueuePtr& call) {
   call->to_compare.pop_back();
   call->state->reads->find(
       call->request.caller, call->results[item].enqueued.id, [call, item](const Result<JobInfo>& info) {
-        // A done job has no headers any more: then the key alone decides.
+        // A done job may have no headers any more: then the key alone decides.
         const std::string_view digest = info ? wire::header_of(info->job, wire::kRequestHeader) : std::string_view();
         compare(*call, item, digest.empty() ? std::nullopt : std::optional<std::string>(digest));
         compare_next(call);
