@@ -61,6 +61,7 @@ class QuarantineTest : public ::testing::Test {
     options.reserve_bytes = 16 << 10;
     options.cache_bytes = 0;  // Everything is read back.
     options.result_retention = std::chrono::hours(24 * 365);
+    options.done_bytes = 0;  // What is done needs no segment but for its result.
     options.disk = &disk;
     options.clock = &clock_;
     options.random = &random_;
