@@ -27,7 +27,7 @@ class LedgerRules : public LedgerFixture {
     options.segment_bytes = 32 << 10;
     options.snapshot_bytes = snapshot_bytes;
     open_ledger(options);
-    subscribe({.queues = {{"mail"}}, .credit = 1000, .outlives_process = true});
+    subscribe({.queues = {{"mail"}, {"calls"}}, .credit = 1000, .outlives_process = true});
   }
   void subscribe(SubscribeOptions options) {
     ledger_->subscribe(++last_subscription_, options, [](const std::vector<Lease>&) {});
@@ -153,8 +153,10 @@ TEST_F(LedgerRules, ARateHoldsOverRestartsAndStepsOfTheClock) {
 
 TEST_F(LedgerRules, ASlowRateIsNotForgottenByASnapshot) {
   put({.queue = "mail", .at_once = 7, .rate = {.count = 1, .period = hours(10)}});
+  put({.queue = "calls", .group_rate = {.count = 1, .period = hours(10)}});
   enqueue(5);
-  EXPECT_EQ(started(), 1u);
+  enqueue(5, {.kind = "send", .queue = "calls", .group = "g"});
+  EXPECT_EQ(started(), 2u);
   die(Survival::kEverything);
   open(16 << 10);
   enqueue(500, {.kind = "k", .queue = "another", .body = std::string(200, 'x')});
@@ -162,9 +164,9 @@ TEST_F(LedgerRules, ASlowRateIsNotForgottenByASnapshot) {
   }
   ASSERT_EQ(snapshots(), 1);
   reopen();
-  EXPECT_EQ(ledger_->rules().at(0).at_once, 7u);
+  EXPECT_EQ(ledger_->rules().at(1).at_once, 7u);
   EXPECT_EQ(run_for(hours(9)), 0u);
-  EXPECT_EQ(run_for(hours(2)), 1u);
+  EXPECT_EQ(run_for(hours(2)), 2u);
   expect_sound();
 }
 
@@ -335,6 +337,22 @@ TEST_F(LedgerRules, OfGroupsUseNearlyAllOfTheRateWhileThereIsWork) {
   const std::size_t all = run_for(seconds(5));
   EXPECT_GE(all, 20u * 50 * 95 / 100);
   EXPECT_LE(all, 20u * (50 + 1));
+  expect_sound();
+}
+
+TEST_F(LedgerRules, TheNextJobOfAGroupStartsWhenOneEndsAlsoAfterARestart) {
+  put({.queue = "mail", .group_at_once = 1});
+  enqueue(4, {.kind = "send", .queue = "mail", .group = "g"});
+  std::vector<Lease> leases = step();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(leases.size(), 1u);
+    EXPECT_EQ(started(), 0u);
+    if (i == 1) reopen();
+    EXPECT_EQ(started(), 0u);
+    finish(leases[0]);
+    leases = step();
+  }
+  EXPECT_EQ(leases.size(), 1u);
   expect_sound();
 }
 
