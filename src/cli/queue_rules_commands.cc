@@ -74,6 +74,7 @@ void change(const Invocation& call, QueueRules& rules) {
   take_count(call, "--group-at-once", rules.group_at_once);
   take_rate(call, "--group-rate", "--group-burst", rules.group_rate);
   rules.fair = call.has("--fair") || (rules.fair && !call.has("--no-fair"));
+  if (!rules.fair) rules.weights.clear();  // They are of turns.
   take_weights(call, rules.weights);
   rules.ageing = call.duration("--ageing").value_or(rules.ageing);
   take_count(call, "--most-jobs", rules.most_jobs);
@@ -164,7 +165,7 @@ std::vector<Command> queue_rules_commands() {
                  {"--group-rate", "RATE", "at most so many of each group begin"},
                  {"--group-burst", "N", "of that rate, so many at once after a pause; default: 1"},
                  {"--fair", "", "groups take turns, however many jobs each has"},
-                 {"--no-fair", "", "jobs run in the order in which they are due"},
+                 {"--no-fair", "", "jobs run in the order in which they are due; weights are forgotten"},
                  {"--weight", "GROUP=N", "this group has so many turns, 1 to 100; may be given several times", true},
                  {"--ageing", "DURATION", "each such time of waiting counts as one priority higher"},
                  {"--most-jobs", "N", "with so many waiting, enqueuing is refused"},

@@ -19,9 +19,10 @@ class RulesTest(command.CommandTest):
                                  "most_jobs": 1000, "most_bytes": 1000000, "oldest_ms": 3600000})
         self.assertEqual(self.rules("mail"), rules)
         self.assertEqual(self.rules(), [rules])
-        changed = self.rules("mail", "--at-once", "0", "--no-fair", "--group-burst", "7", "--weight", "tenant:42=1",
-                             "--weight", "b=2")
-        self.assertEqual(changed, rules | {"at_once": 0, "fair": False, "group_rate": "10/5m,burst=7", "weights": {"b": 2}})
+        changed = self.rules("mail", "--at-once", "0", "--group-burst", "7", "--weight", "tenant:42=1", "--weight", "b=2")
+        self.assertEqual(changed, rules | {"at_once": 0, "group_rate": "10/5m,burst=7", "weights": {"b": 2}})
+        unfair = self.rules("mail", "--no-fair")
+        self.assertEqual((unfair["fair"], unfair["weights"]), (False, {}))
         self.assertEqual(self.rules("mail", "--rate", "none")["rate"], None)
         text = self.bide("queue", "rules", "mail", *self.URL)
         self.assertRegex(text, r"(?m)^  rate of a group +10/5m,burst=7$")

@@ -3,6 +3,7 @@
 
 #include "brokers/remote/remote_broker.h"
 #include "core/job_rules.h"
+#include "core/queue_rules.h"
 #include "core/quote.h"
 #include "core/topics.h"
 #include "core/url_escape.h"
@@ -147,10 +148,7 @@ void RemoteBroker::bindings(Completion<std::vector<Binding>> done) {
 }
 
 void RemoteBroker::put_rules(QueueRules rules, Completion<void> done) {
-  if (!core::is_name(rules.queue)) {
-    return done(Error{ErrorCode::kInvalidArgument,
-                      "invalid queue name " + core::quoted(rules.queue) + std::string(core::kNameRule)});
-  }
+  if (Status valid = core::validate(rules); !valid) return done(valid.error());
   caller_->call({.method = "PUT", .path = queue_path(rules.queue) + "/rules", .body = wire::rules_request_json(rules)},
                 confirming(std::move(done)));
 }
