@@ -136,7 +136,7 @@ int list_schedules(const Invocation& call) {
     const Schedule& schedule = info.schedule;
     table.row({schedule.name, when_text(schedule), info.next ? relative_time(*info.next, now()) : "-", schedule.job.kind,
                schedule.job.queue,
-               info.last.empty() ? "-" : occurrence_text(info.last.front()) + ", " + relative_time(info.last.front().due, now()),
+               info.last.empty() ? "-" : shortened(occurrence_text(info.last.front()), 32) + ", " + relative_time(info.last.front().due, now()),
                info.paused ? "paused" : ""});
   }
   print(call, JsonObject().add("schedules", JsonArray(infos)),
