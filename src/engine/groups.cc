@@ -33,6 +33,12 @@ void GroupTable::drop_if_unused(GroupNumber number, std::int64_t span_ms) {
   free_.push_back(number);
 }
 
+void GroupTable::forget_starts(std::uint16_t queue) {
+  for (Group& group : groups_) {
+    if (group.queue == queue) group.starts = {};
+  }
+}
+
 void GroupTable::put(Slot slot, GroupNumber group) {
   const std::size_t chunk = slot >> Slab::kChunkBits;
   if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);

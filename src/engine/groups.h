@@ -60,6 +60,8 @@ class GroupTable {
   GroupNumber find_or_make(std::uint16_t queue, std::string_view name);
   // The number is free when nothing needs the group any more.
   void drop_if_unused(GroupNumber group, std::int64_t span_ms);
+  // Of all groups of the queue: their buckets are full.
+  void forget_starts(std::uint16_t queue);
 
   // Of a job with Entry::has_group.
   GroupNumber of(Slot slot) const { return chunks_[slot >> Slab::kChunkBits][slot & kChunkMask]; }

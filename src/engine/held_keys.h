@@ -19,9 +19,11 @@ class HeldKeys {
   bool empty() const { return by_key_.empty(); }
   std::size_t size() const { return by_key_.size(); }
 
+  // A job that holds it for longer keeps it: an older one has been edited.
   void hold(std::string_view key, const JobId& id, std::int64_t until_ms) {
     const auto [at, made] = by_key_.try_emplace(std::string(key));
     Held& held = at->second;
+    if (!made && held.id != id && held.until_ms > until_ms) return;
     if (!made) by_time_.erase({held.until_ms, held.number});
     held = {id, until_ms, ++last_number_};
     by_time_.emplace(std::pair(until_ms, held.number), &at->first);

@@ -60,6 +60,7 @@ Status Ledger::follow_clock() {
 }
 
 Status Ledger::begin() {
+  oldest_in_step_.clear();
   if (Status followed = follow_clock(); !followed) return followed;
   count_drained();
   state_.advance(now_ms(), wall_us_ / 1000);

@@ -262,6 +262,7 @@ class Ledger {
   Status admit(const Job& job);
   // What the job gets when its unique key is held; nothing: it is not.
   std::optional<Result<Enqueued>> conflict_of(const Job& job);
+  JobId holder_of(const std::string& key) const;  // Nil: nobody.
   Result<Enqueued> replace(Slot slot, const Job& job);
   // Now.
   journal::Acceptance acceptance_of(const Job& job) const;
@@ -427,6 +428,8 @@ class Ledger {
   bool needs_sync_ = false;
   bool more_to_grant_ = false;
   std::size_t granted_bytes_ = 0;  // In this step.
+  // Of queues that were asked for it in this step, which may have many lines: when their oldest ready job was due.
+  std::map<std::uint16_t, std::optional<std::int64_t>> oldest_in_step_;
   bool has_reserve_ = false;
   bool disk_full_ = false;
   std::int64_t reserve_retry_ms_ = 0;

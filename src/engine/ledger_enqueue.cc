@@ -1,6 +1,7 @@
 // Ledger, enqueueing: jobs of a call, the effects of a settlement, and the jobs that announce the end of another.
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -10,6 +11,21 @@
 #include "platform/fatal.h"
 
 namespace bide::engine {
+
+namespace {
+
+// Each job once.
+void await_instead(std::vector<JobId>& after, const std::map<JobId, JobId>& instead) {
+  std::vector<JobId> awaited;
+  for (const JobId& id : after) {
+    const auto found = instead.find(id);
+    const JobId& other = found == instead.end() ? id : found->second;
+    if (std::find(awaited.begin(), awaited.end(), other) == awaited.end()) awaited.push_back(other);
+  }
+  after = std::move(awaited);
+}
+
+}  // namespace
 
 Error too_many_names() {
   return Error{ErrorCode::kOverloaded,
@@ -166,13 +182,17 @@ void Ledger::accept_effects(std::vector<Job> given, const EncodedJobs& encoded, 
   if (given.empty()) return;
   const JobCache::BatchNumber batch = cache_.open(std::move(given));
   std::vector<Job>& effects = cache_.jobs(batch);
+  std::map<JobId, JobId> instead;  // Of those that are skipped: the job that has the key.
   for (std::size_t i = 0; i < effects.size(); ++i) {
     Job& effect = effects[i];
+    if (!instead.empty()) await_instead(effect.after, instead);
     // An effect whose id or unique key is taken already is skipped, or has taken the place of the one that had the key.
     const bool is_own_id = effect.id.is_nil();
-    const bool there = (!is_own_id && (state_.find(effect.id) != kNoSlot ||
-                                       finished_ids_.contains(effect.id).value_or(false))) ||
-                       conflict_of(effect).has_value();
+    bool there = !is_own_id && (state_.find(effect.id) != kNoSlot || finished_ids_.contains(effect.id).value_or(false));
+    if (!there && conflict_of(effect)) {
+      there = true;
+      if (!is_own_id) instead.emplace(effect.id, holder_of(effect.unique_key));
+    }
     if (there) {
       cache_.skip(batch, i);
       continue;

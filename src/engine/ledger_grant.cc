@@ -245,6 +245,7 @@ Result<std::size_t> Ledger::grant_some(std::uint32_t id, Subscriber& subscriber,
     }
     ++n;
     granted_bytes_ += lease.job.body.size();
+    for (const Step& step : lease.steps) granted_bytes_ += step.name.size() + step.result.size();
     lease.token = ++last_token_;
     lease.attempt = static_cast<std::uint32_t>(entry.attempts) + 1;
     record.grants.push_back({entry.id, lease.token});

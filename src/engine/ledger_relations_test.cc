@@ -200,5 +200,22 @@ TEST_F(LedgerRelations, StepsOfARunningJobAreInASnapshot) {
   EXPECT_TRUE(ledger_->state().steps().empty());
 }
 
+TEST_F(LedgerRelations, AnEffectWaitsForTheJobThatHoldsTheKeyOfTheEffectBeforeIt) {
+  const JobId holder = enqueue(Job{.kind = "step", .queue = "later", .delay = Milliseconds(3'600'000), .unique_key = "key"});
+  enqueue(Job{.kind = "step"});
+  const std::vector<Lease> leases = step();
+  ASSERT_EQ(leases.size(), 1u);
+  Job first{.id = JobId({1}), .kind = "step", .unique_key = "key"};
+  Job second = after({first.id});
+  second.id = JobId({2});
+  ASSERT_TRUE(ledger_->begin());
+  const LeaseRef lease{leases[0].job.id, leases[0].token};
+  ASSERT_TRUE(ledger_->settle(SettleBatch::of({{.lease = lease, .outcome = Done{}, .effects = {first, second}}}, {})).at(0));
+  ASSERT_TRUE(ledger_->commit());
+  EXPECT_TRUE(step().empty());
+  EXPECT_EQ(ledger_->find(second.id).value().job.after, std::vector<JobId>{holder});
+  EXPECT_EQ(state_of(second.id), JobState::kWaiting);
+}
+
 }  // namespace
 }  // namespace bide::engine

@@ -56,7 +56,9 @@ Status Ledger::admit_to(std::string_view name) {
     return full("holds " + std::to_string(queue.waiting_bytes) + " bytes of waiting jobs", "most_bytes");
   }
   if (rules.oldest.count() == 0) return {};
-  const auto oldest = state_.oldest_ready(known->second);
+  const auto [seen, is_first] = oldest_in_step_.try_emplace(known->second);
+  if (is_first) seen->second = state_.oldest_ready(known->second);
+  const std::optional<std::int64_t> oldest = seen->second;
   if (!oldest || now_ms() - *oldest < rules.oldest.count()) return {};
   return full("has had a job waiting for " + core::rough_duration(Milliseconds(now_ms() - *oldest)), "oldest");
 }

@@ -367,6 +367,46 @@ TEST_F(LedgerRules, AGroupThatComesBackHasItsNextStartBeforeItsBucketIsFull) {
   EXPECT_EQ(run_for(Milliseconds(2100)), 2u);
 }
 
+TEST_F(LedgerRules, AGroupWhoseWaitingJobsAreAllCancelledIsWokenWithoutThem) {
+  put({.queue = "mail", .group_at_once = 1});
+  const auto ids = enqueue(4, {.kind = "send", .queue = "mail", .group = "g"});
+  const std::vector<Lease> leases = step();
+  ASSERT_EQ(leases.size(), 1u);
+  EXPECT_EQ(started(), 0u);
+  ASSERT_TRUE(ledger_->begin());
+  for (const Status& cancelled : ledger_->cancel({ids[1], ids[2], ids[3]})) ASSERT_TRUE(cancelled);
+  ASSERT_TRUE(ledger_->commit());
+  EXPECT_EQ(ledger_->queues().size(), 1u);  // Whoever looks drops what was cancelled.
+  put({.queue = "mail", .group_at_once = 2});
+  finish(leases[0]);
+  EXPECT_EQ(started(), 0u);
+  enqueue(1, {.kind = "send", .queue = "mail", .group = "g"});
+  EXPECT_EQ(started(), 1u);
+  expect_sound();
+}
+
+TEST_F(LedgerRules, AGroupThatOutlivesItsQueueIsNotInASnapshot) {
+  put({.queue = "other", .group_rate = {.count = 1, .period = hours(10)}});
+  enqueue(1, {.kind = "send", .queue = "other", .group = "g"});
+  subscribe({.queues = {{"other"}}, .credit = 10, .outlives_process = true});
+  const std::vector<Lease> leases = step();
+  ASSERT_EQ(leases.size(), 1u);
+  finish(leases[0]);
+  ledger_->unsubscribe(last_subscription_);
+  put({.queue = "other"});
+  clock_.advance(hours(2));  // The done job is forgotten, and with it the queue.
+  step();
+  ASSERT_FALSE(ledger_->state().queues().names().find("other"));
+  die(Survival::kEverything);
+  open(16 << 10);
+  enqueue(500, {.kind = "k", .queue = "another", .body = std::string(200, 'x')});
+  for (int i = 0; i < 1000 && ledger_->tidy().value(); ++i) {
+  }
+  ASSERT_EQ(snapshots(), 1);
+  reopen();
+  expect_sound();
+}
+
 TEST_F(LedgerRules, AGroupIsNamedAndThePlaceInItWhenAJobIsExplained) {
   put({.queue = "mail", .group_at_once = 3});
   const auto ids = enqueue(815, {.kind = "send", .queue = "mail", .group = "tenant:42"});

@@ -8,11 +8,16 @@
 
 namespace bide::engine {
 
+JobId Ledger::holder_of(const std::string& key) const {
+  const Slot slot = state_.unique_keys().holder(key);
+  return slot != kNoSlot ? state_[slot].id : state_.held_keys().holder(key, now_ms() - state_.shift_ms());
+}
+
 std::optional<Result<Enqueued>> Ledger::conflict_of(const Job& job) {
   if (job.unique_key.empty() || (job.past && job.past->dead)) return std::nullopt;
-  const Slot slot = state_.unique_keys().holder(job.unique_key);
-  const JobId holder = slot != kNoSlot ? state_[slot].id : state_.held_keys().holder(job.unique_key, now_ms() - state_.shift_ms());
+  const JobId holder = holder_of(job.unique_key);
   if (holder.is_nil()) return std::nullopt;
+  const Slot slot = state_.unique_keys().holder(job.unique_key);
   if (job.on_conflict == OnConflict::kExisting) return Enqueued{.id = holder, .existed = true};
   const EntryState state = slot != kNoSlot ? state_[slot].entry_state() : EntryState::kFree;
   const bool waits = state == EntryState::kScheduled || state == EntryState::kReady || state == EntryState::kWaiting;

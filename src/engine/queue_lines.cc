@@ -1,5 +1,6 @@
 #include "engine/queue_lines.h"
 
+#include <limits>
 #include <algorithm>
 #include <utility>
 
@@ -156,6 +157,8 @@ void QueueLines::rules_changed(const Now& now) {
 
 QueueLines::Ordered QueueLines::position_of(LineNumber number, Slot head, const Now& now) {
   if (now.rules.fair) return {turn_of(lines_[number].group), ++put_in_order_, number};
+  // All of it was cancelled: it comes first, and is dropped.
+  if (head == kNoSlot) return {std::numeric_limits<std::int64_t>::min(), 0, number};
   return {span_due(slab_[head], now.shift_ms), slab_[head].body_address, number};
 }
 

@@ -39,12 +39,13 @@ bool decode_rules(Decoder& in, State& state) {
   return in.done();
 }
 
-// Those that have started so much lately that it matters.
+// Those that have started so much lately that it matters. A group outlives its jobs, and may outlive the rules of its queue.
 void encode_groups(Encoder& out, const State& state) {
   const auto for_each = [&](auto&& take) {
     for (GroupNumber number = 1; number < state.groups().size(); ++number) {
       const Group& group = state.groups()[number];
-      const std::int64_t full_at_ns = group.name.empty() ? 0 : state.full_at_ns(group.starts);
+      const bool is_limited = !group.name.empty() && state.queues().names().exists(group.queue) && state.queues()[group.queue].limits;
+      const std::int64_t full_at_ns = is_limited ? state.full_at_ns(group.starts) : 0;
       if (full_at_ns != 0) take(group, full_at_ns);
     }
   };
@@ -64,8 +65,8 @@ bool decode_groups(Decoder& in, State& state) {
     const std::string_view group = in.string();
     const std::int64_t full_at_ns = in.i64();
     const auto number = state.queues().names().find(queue);
-    if (!in.ok() || !number || group.empty()) return false;
-    state.restore_full_at(*number, group, full_at_ns);
+    if (!in.ok() || group.empty()) return false;
+    if (number) state.restore_full_at(*number, group, full_at_ns);
   }
   return in.done();
 }

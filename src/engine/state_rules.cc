@@ -13,6 +13,7 @@ Status State::apply(const QueueRules& record) {
     const std::uint16_t number = known->second;
     ruled_.erase(known);
     queues_[number].limits.reset();
+    groups_.forget_starts(number);
     queues_.arrange(number);
     release_queue(number);
     return {};

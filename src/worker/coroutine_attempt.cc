@@ -34,7 +34,10 @@ bool CoroutineAttempt::resume(std::coroutine_handle<> waiting) {
   const std::thread::id here = std::this_thread::get_id();
   std::thread::id newest = here;
   thread_.compare_exchange_strong(newest, std::thread::id());
-  return ended_on_.load() == here;
+  const bool ended_here = ended_on_.load() == here;
+  // What resumed it meanwhile found that nobody will.
+  if (!ended_here && dropped_.load() && attempt_.threads() == 0) clear();
+  return ended_here;
 }
 
 // It may end on a thread that is not one of the worker's, or runs another attempt, when something else has resumed it.
@@ -56,6 +59,7 @@ void CoroutineAttempt::resume_later(std::coroutine_handle<> waiting) {
 }
 
 void CoroutineAttempt::drop() {
+  dropped_.store(true);
   if (attempt_.threads() == 0) clear();
 }
 
@@ -65,12 +69,14 @@ Outcome CoroutineAttempt::take() {
 }
 
 void CoroutineAttempt::clear() {
-  std::shared_ptr<CoroutineAttempt> last;  // Until the end of this.
+  // Until the end of this, and outside the lock: two threads may find that nobody else will do it.
+  std::shared_ptr<CoroutineAttempt> last;
+  std::optional<Task<Outcome>> ended;
   {
     const std::lock_guard lock(mutex_);
     last = std::move(self_);
+    ended.swap(task_);
   }
-  task_.reset();
 }
 
 }  // namespace bide::worker

@@ -61,6 +61,7 @@ class CoroutineAttempt : public Resumer, public std::enable_shared_from_this<Cor
   std::optional<Task<Outcome>> task_ = {};
   std::exception_ptr thrown_ = {};
   std::atomic<std::thread::id> thread_ = {};    // In resume(), the newest.
+  std::atomic<bool> dropped_ = false;          // The worker has ended: nobody resumes it any more.
   std::atomic<std::thread::id> ended_on_ = {};  // One that was in resume() then.
 
   std::mutex mutex_;                             // Guards everything below.

@@ -248,6 +248,10 @@ std::optional<wire::Problem> find_queue_problem(const Identity& caller, std::str
 std::optional<wire::Problem> find_queue_problem(const Identity& caller, const Job& job) {
   if (!caller.is_restricted()) return std::nullopt;
   if (auto problem = find_queue_problem(caller, job.queue)) return problem;
+  if (job.on_conflict == OnConflict::kReplace) {
+    return wire::make_problem("forbidden", "this token is restricted to the queues " + names_of(caller) +
+                                               ", and on_conflict replace takes the place of a job in any queue", "on_conflict");
+  }
   const std::string_view reply = wire::header_of(job, wire::kReplyQueueHeader);
   return reply.empty() ? std::nullopt : find_queue_problem(caller, reply);
 }
