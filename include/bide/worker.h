@@ -33,8 +33,8 @@
 // Handlers that are coroutines give their thread back while they wait, so that thousands of them need a few threads; their
 // time limits, their stop and what they come to are those of any other.
 //
-// Outcomes are settled in batches; a handler's thread is free as soon as the handler returns. A kind without a handler
-// is given back uncharged, and reported once.
+// Outcomes are settled in batches; a handler's thread is free as soon as the handler returns. A kind without a handler is not
+// taken; where the broker hands it out all the same (Capabilities::kinds), it is given back uncharged, and reported once.
 
 #pragma once
 
