@@ -9,6 +9,7 @@ if WRITE:
     sys.argv.remove("--write")
 
 import command
+import database_servers
 import rabbitmq_node
 import running_server
 
@@ -34,6 +35,12 @@ class CapabilitiesTest(command.CommandTest):
             node = rabbitmq_node.RabbitmqNode()
             self.addCleanup(node.stop)
             found["`amqp:`"] = node.url
+        for column, kind in (("`redis:`", database_servers.Redis), ("`postgres:`", database_servers.Postgres),
+                             ("`mysql:`", database_servers.Mariadb)):
+            if kind.is_installed():
+                database = kind()
+                self.addCleanup(database.stop)
+                found[column] = database.url
         return found
 
     def test_the_table_says_what_the_brokers_say(self):
