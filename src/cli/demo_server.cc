@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "bide/client.h"
+#include "bide/flow.h"
 #include "bide/worker.h"
 #include "cli/failure.h"
 #include "cli/open_client.h"
@@ -33,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kServedOrderEvery = 400ms;    // On average, and more at some times than at others.
 constexpr auto kMailCycle = 3min;      // In the last quarter of a minute of it the mail server is down.
 constexpr auto kPoisonEvery = 2min;
+constexpr auto kBulkOrderEvery = 25s;
 
 // Handlers of the shop. What they do is to wait, and to fail as such things fail.
 class ServedShop {
@@ -43,19 +45,25 @@ class ServedShop {
     std::vector<std::unique_ptr<Worker>> workers;
     workers.push_back(worker_for("till-1", {{"orders", 3}, "payments"}, 4));
     workers.push_back(worker_for("mailer-1", {"mail"}, 4));
-    workers.push_back(worker_for("warehouse-1", {"warehouse", "invoices"}, 2));
+    workers.push_back(worker_for("warehouse-1", {"warehouse", "invoices"}, 6));
     set_up_till(*workers[0]);
     set_up_mailer(*workers[1]);
     set_up_warehouse(*workers[2]);
     for (const auto& worker : workers) take(worker->start());
     schedule_reminders();
+    set_up_schedules();
     auto poison_due = Clock::now() + 20s;
+    auto bulk_due = Clock::now() + 2s;
     for (std::uint64_t minute_part = 0;; ++minute_part) {
       order();
       if (Clock::now() >= poison_due) {
         poison_due += kPoisonEvery;
         // Dead as poison once it has killed three workers.
         enqueue("render_invoice", "invoices", R"({"order":21,"pages":"endless"})", {.retry = RetryPolicy::fixed(5s, 10)});
+      }
+      if (Clock::now() >= bulk_due) {
+        bulk_due += kBulkOrderEvery;
+        bulk_order();
       }
       // Busy for half a minute, quiet for the next.
       const auto pause = minute_part / 100 % 2 == 0 ? kServedOrderEvery / 2 : kServedOrderEvery;
@@ -94,6 +102,38 @@ class ServedShop {
     if (pick(6) == 0) enqueue("charge_card", "payments", body, {.retry = RetryPolicy::steps({3s, 8s, 20s})});
   }
 
+  // A flow: shelves are looked through beside one another, and what was found is shipped together.
+  void bulk_order() {
+    const std::string body = R"({"order":)" + std::to_string(++last_order_) + R"(,"customer":{"name":"Sam","city":"Turku"}})";
+    const EnqueueOptions options{.queue = "warehouse", .retry = RetryPolicy::fixed(5s, 4), .content_type = "application/json"};
+    Flow flow;
+    const JobId check = flow.add("check_stock", body, options);
+    EnqueueOptions behind = options;
+    behind.after = {check};
+    std::vector<JobId> gathered;
+    for (int shelf = 0; shelf < 4; ++shelf) gathered.push_back(flow.add("gather", body, behind));
+    behind.after = std::move(gathered);
+    behind.after = {flow.add("wrap", body, behind)};
+    behind.queue = "mail";
+    flow.add("tell_customer", body, behind);
+    (void)flow.start(client_);
+  }
+
+  void set_up_schedules() {
+    const auto job = [](const char* kind, const char* queue) {
+      Job made;
+      made.kind = kind;
+      made.queue = queue;
+      return made;
+    };
+    // Put at every start: the second time they stay as they are.
+    (void)client_.put_schedule({.name = "count-stock", .every = 20s, .job = job("count_stock", "warehouse"), .overlap = Overlap::kSkip});
+    (void)client_.put_schedule({.name = "offers", .cron = "* * * * *", .zone = "Europe/Stockholm", .job = job("send_offers", "mail")});
+    (void)client_.put_schedule(
+        {.name = "close-the-books", .cron = "30 2 * * mon-fri", .zone = "Europe/Berlin", .job = job("close_the_books", "payments")});
+    (void)client_.put_rules({.queue = "payments", .at_once = 3, .rate = {.count = 10, .burst = 5}});
+  }
+
   void schedule_reminders() {
     for (const auto delay : std::vector<Milliseconds>{15min, 1h, 6h, 24h}) {
       enqueue("remind", "mail", R"({"text":"the shop closes"})", {.delay = delay, .unique_key = "remind " + std::to_string(delay.count())});
@@ -107,6 +147,7 @@ class ServedShop {
       (void)context.enqueue("send_mail", order, {.queue = "mail", .retry = RetryPolicy::exponential(2s, 2, 20s, 12)});
       (void)context.enqueue("pack", order, {.queue = "warehouse", .delay = 2s, .retry = RetryPolicy::fixed(4s, 3)});
     });
+    worker.handle("close_the_books", [] {});
     worker.handle("charge_card", [](Context& context) {
       std::this_thread::sleep_for(50ms + 1ms * pick(200));
       if (pick(3) == 0) throw std::runtime_error("bank: timeout after " + std::to_string(3'000 + pick(900)) + " ms, try again later");
@@ -122,7 +163,7 @@ class ServedShop {
       const auto into = (Clock::now() - opened) % kMailCycle;
       if (into > kMailCycle - 15s || pick(40) == 0) throw std::runtime_error("mail server 10.0.0.7:25: connection refused");
     });
-    worker.handle("remind", [](Context&) {});
+    for (const char* kind : {"remind", "send_offers", "tell_customer"}) worker.handle(kind, [](Context&) { std::this_thread::sleep_for(40ms); });
   }
 
   static void set_up_warehouse(Worker& worker) {
@@ -131,6 +172,21 @@ class ServedShop {
       if (pick(60) == 0) return dead("there is no such street: 'Elm Street " + std::to_string(pick(90)) + "'");
       if (pick(30) == 0) throw std::runtime_error("shelf " + std::to_string(pick(40)) + " is empty");
       return Done{};
+    });
+    worker.handle("check_stock", [] { std::this_thread::sleep_for(400ms); });
+    worker.handle("count_stock", [] { std::this_thread::sleep_for(600ms); });
+    worker.handle("gather", [](Context& context) {
+      constexpr int kShelves = 8;
+      for (int shelf = 1; shelf <= kShelves && !context.stop_token().stop_requested(); ++shelf) {
+        context.progress(static_cast<double>(shelf) / kShelves, "shelf " + std::to_string(shelf));
+        std::this_thread::sleep_for(200ms + 1ms * pick(200));
+      }
+      if (pick(8) == 0) throw std::runtime_error("shelf " + std::to_string(pick(40)) + " is empty");
+    });
+    worker.handle("wrap", [](Context& context) {
+      if (!context.step("print label", [] { return std::string("label 4711"); })) throw std::runtime_error("the printer is off");
+      std::this_thread::sleep_for(500ms);
+      if (pick(6) == 0) throw std::runtime_error("there is no paper left");
     });
     worker.handle("render_invoice", [] {
       std::this_thread::sleep_for(150ms);
