@@ -28,13 +28,13 @@ class KindFilter {
     if (takes_all()) return true;
     // A number may have been given to another name since.
     if (std::exchange(freed_, kinds_->freed()) != kinds_->freed()) known_.clear();
-    if (kind >= known_.size()) known_.resize(kind + std::size_t{1}, kUnknown);
-    if (known_[kind] == kUnknown) known_[kind] = takes((*kinds_)[kind]) ? kTaken : kLeft;
-    return known_[kind] == kTaken;
+    if (kind >= known_.size()) known_.resize(kind + std::size_t{1}, kNotSeen);
+    if (known_[kind] == kNotSeen) known_[kind] = takes((*kinds_)[kind]) ? kIsTaken : kIsLeft;
+    return known_[kind] == kIsTaken;
   }
 
  private:
-  enum Known : std::uint8_t { kUnknown, kTaken, kLeft };
+  enum Known : std::uint8_t { kNotSeen, kIsTaken, kIsLeft };
 
   std::vector<std::string> patterns_;
   const Names* kinds_ = nullptr;
