@@ -197,7 +197,9 @@ class LinesEnqueuer {
         say_enqueued(numbers[i], *answers[i]);
       } else {
         const ErrorCode code = answers[i].error().code;
-        if (code != ErrorCode::kInvalidArgument && code != ErrorCode::kAlreadyExists) full = answers[i].error();
+        const bool is_its_own = code == ErrorCode::kInvalidArgument || code == ErrorCode::kAlreadyExists ||
+                                code == ErrorCode::kNotFound || code == ErrorCode::kWrongState;
+        if (!is_its_own) full = answers[i].error();
         report(numbers[i], answers[i].error());
       }
     }

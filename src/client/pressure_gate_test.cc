@@ -270,7 +270,7 @@ TEST_F(ClientUnderPressure, TheLastCopyOfAClientMayBeTheOneInItsCallback) {
   PressureWatch watch;
   {
     Client copy = std::exchange(client_, std::nullopt).value();
-    const auto at_end = std::make_shared<Tells>(destroyed);
+    const auto at_end = std::shared_ptr<Tells>(new Tells{destroyed});
     watch = copy.on_pressure([copy, at_end](const Pressure&) {});
   }
   watch.stop();

@@ -112,6 +112,20 @@ TEST_F(LeaseRoutes, EffectsBecomeRealWithTheOutcome) {
   EXPECT_EQ(field_of(lease_one(R"({"queue":"later","wait":"5s"})"), "body"), R"({"x":1})");
 }
 
+TEST_F(LeaseRoutes, AnEffectTakesThePlaceOfAnotherJobOnlyForWhoMayWrite) {
+  const std::string other = enqueue(R"({"kind":"theirs","queue":"later","delay":"1h","unique_key":"u"})");
+  enqueue(R"({"kind":"a"})");
+  const std::string lease = lease_one();
+  const std::string outcome = settlement(
+      lease, R"("outcome":"done","effects":[{"kind":"mine","queue":"later","unique_key":"u","on_conflict":"replace"}])");
+  caller_scopes_ = 5;  // Reads and works.
+  expect_problem(post("/v1/leases/settle", outcome), 403, "forbidden", "write");
+  EXPECT_EQ(field_of(get("/v1/jobs/" + other).body, "kind"), "theirs");
+  caller_scopes_ = 15;
+  EXPECT_EQ(post("/v1/leases/settle", outcome).status, 200);
+  EXPECT_EQ(field_of(get("/v1/jobs/" + other).body, "kind"), "mine");
+}
+
 TEST_F(LeaseRoutes, SettlingWhatCannotBeSettledSaysWhy) {
   enqueue(R"({"kind":"a"})");
   const std::string lease = lease_one();

@@ -183,6 +183,9 @@ void settle(const State& state, const Request& request, Reply reply) {
     if (!item.problem) item.problem = find_foreign_lease(request, item.settlement.lease);
     for (const Job& effect : item.settlement.effects) {
       if (!item.problem) item.problem = find_id_problem(effect);
+      if (!item.problem && effect.on_conflict == OnConflict::kReplace && !request.caller.may(Scope::kWrite)) {
+        item.problem = wire::make_problem("forbidden", "on_conflict replace changes a job that waits, which needs the scope write", "effects");
+      }
     }
     if (!item.problem && request.caller.lease && !item.settlement.effects.empty()) {
       item.problem = wire::make_problem("forbidden", "whoever has a lease only may not enqueue jobs", "effects");
