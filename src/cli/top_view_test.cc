@@ -75,8 +75,8 @@ TEST(TopView, TheOrderOfQueuesCanBeChosen) {
 TEST(TopView, FitsAnyWindow) {
   TopView view;
   for (std::uint64_t i = 0; i < 300; ++i) view.add(look(i * i, i, i));
-  for (const std::size_t width : {1, 10, 24, 40, 80, 200}) {
-    for (const std::size_t height : {5, 12, 50}) {
+  for (const std::size_t width : std::initializer_list<std::size_t>{1, 10, 24, 40, 80, 200}) {
+    for (const std::size_t height : std::initializer_list<std::size_t>{5, 12, 50}) {
       const auto lines = lines_of(view.text(width, height, true));
       EXPECT_LE(lines.size(), std::max<std::size_t>(height, 5)) << width << " x " << height;
       for (const std::string& line : lines) EXPECT_LE(columns_of(line), width) << line;
