@@ -34,6 +34,15 @@ function(bide_test name)
   endif()
 endfunction()
 
+# bide_has_coroutines(TARGETS...): clang 14 cannot check calls through pointers to functions that are coroutines.
+function(bide_has_coroutines)
+  foreach(target IN LISTS ARGN)
+    if(TARGET ${target} AND BIDE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      target_compile_options(${target} PRIVATE -fno-sanitize=function)
+    endif()
+  endforeach()
+endfunction()
+
 # bide_fuzz(NAME sources... [LIBS libraries...])
 #
 # A libFuzzer executable; built only by the fuzz preset.
