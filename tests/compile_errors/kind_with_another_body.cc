@@ -1,4 +1,4 @@
-// says: could not convert|no matching function
+// says: could not convert|no matching function|no matching member function
 #include <string>
 
 #include <bide/bide.h>
