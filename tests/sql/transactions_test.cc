@@ -1,9 +1,9 @@
 // Jobs in somebody's own transactions: there with the commit, not there without it, and done exactly once, whoever is killed.
 
-#include <algorithm>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <string>
